@@ -1,0 +1,30 @@
+# What can be done here. `just ci` is exactly what the checks run.
+
+# List the recipes.
+default:
+    @just --list
+
+# Build the released binary.
+build:
+    cargo build --release
+
+# Run all tests.
+test:
+    cargo test --workspace
+
+# Show the whole lifecycle in a throwaway repository.
+demo:
+    cargo run --release -- demo
+
+# Measure the budgets beside their floors, on an otherwise idle machine.
+bench *arguments:
+    cargo build --release --package majordomus-cli --package majordomus-benches
+    cargo run --release --package majordomus-benches --bin majordomus-benches -- {{arguments}}
+
+# Rewrite the snapshots of what clients see, to be read before they are committed.
+snapshots:
+    INSTA_UPDATE=always cargo test --package majordomus-capability
+
+# Everything that has to be green before a change lands.
+ci:
+    .ci/run
