@@ -1,0 +1,128 @@
+//! Writing one line into an episode's log, so that it either happened or did not.
+//!
+//! One write of newline, JSON, newline, then fsync; then a look whether the path still names the file that was
+//! written and whether no end that counts stands before the line. If not, the line did not happen and the whole
+//! decision is made again on what is there now.
+
+use std::io;
+use std::path::Path;
+
+use crate::clock::Stamp;
+use crate::line::{Head, Kind, LINE_VERSION, Line, Witness};
+use crate::log::Log;
+use crate::redact::redact;
+use crate::store::{Appender, Store, StoreError};
+
+/// How often a decision is made again before giving up.
+pub(crate) const ATTEMPTS: u32 = 16;
+
+impl Store {
+    pub(crate) fn line(&self, kind: Kind, stamp: Stamp, witness: Witness) -> Result<Line, StoreError> {
+        let mut at = self.head();
+        let (branch, redactions) = at.branch.take().map_or((None, 0), |branch| {
+            let (branch, count) = redact(&branch);
+            (Some(branch), count)
+        });
+        let at = Head { branch, ..at };
+        let id: [u8; 8] = random()?;
+        Ok(Line {
+            v: LINE_VERSION,
+            id: crate::clock::hex_prefix(&id, 8),
+            kind,
+            stamp,
+            at,
+            witness,
+            connection: None,
+            client: None,
+            source: None,
+            took_over: false,
+            opened: None,
+            ended: None,
+            facts: None,
+            redactions,
+        })
+    }
+
+    /// Appends a line that must last and returns the log as it then is; `None` where the line did not happen.
+    pub(crate) fn append(
+        &self,
+        at: &mut Appender,
+        mut log: Log,
+        read: usize,
+        line: &Line,
+        durable: Durable,
+    ) -> Result<Option<Log>, StoreError> {
+        let bytes = line.to_bytes();
+        // A short write leaves a torn line, which readers skip; the same line under the same id follows it.
+        if at.file.append(&bytes).and_then(|()| at.file.sync()).is_err() {
+            at.file.append(&bytes).and_then(|()| at.file.sync()).map_err(StoreError::io("cannot write", &at.path))?;
+        }
+        if durable == Durable::WithName {
+            let folder = at.path.parent().unwrap_or(&at.root);
+            self.disk.sync_folder(folder).map_err(StoreError::io("cannot write", folder))?;
+        }
+        let ours = at.file.identity().map_err(StoreError::io("cannot read", &at.path))?;
+        let now = self.disk.identity(&at.path).map_err(StoreError::io("cannot read", &at.path))?;
+        let tail = at.file.read_from(read as u64).map_err(StoreError::io("cannot read", &at.path))?;
+        log.extend(&tail);
+        Ok((now == Some(ours) && log.counts(&line.id)).then_some(log))
+    }
+}
+
+/// What of a line has to last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durable {
+    /// The bytes, in a file whose name already lasts.
+    Content,
+    /// The file's name too.
+    WithName,
+}
+
+impl Line {
+    /// Fills in foreign text through a function that replaces credentials, and counts what it replaced.
+    pub(crate) fn redacting(&mut self, fill: impl FnOnce(&mut Self, &mut dyn FnMut(&str) -> String)) {
+        let mut replaced = 0;
+        fill(self, &mut |text| {
+            let (text, count) = redact(text);
+            replaced += count;
+            text
+        });
+        self.redactions += replaced;
+    }
+}
+
+pub(crate) fn read(at: &mut Appender) -> Result<Vec<u8>, StoreError> {
+    at.file.read_from(0).map_err(StoreError::io("cannot read", &at.path))
+}
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| StoreError::Random)?;
+    Ok(bytes)
+}
+
+/// Makes the id of a process that holds connections: 32 hexadecimal digits.
+///
+/// # Errors
+/// [`StoreError::Random`] where the machine has no random bytes.
+pub fn holder_id() -> Result<String, StoreError> {
+    Ok(crate::clock::hex_prefix(&random::<16>()?, 16))
+}
+
+/// Tells whether a disk's refusal is about the whole disk or folder rather than one file.
+pub(crate) fn is_environment(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::NotFound
+    )
+}
+
+/// Names the folder that holds a path, for messages.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}

@@ -1,0 +1,264 @@
+//! `majordomus capture session` as a library function: what the command, the server's driver and a hook all go through.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use majordomus_episodes_core::EpisodeKey;
+use majordomus_providers::{EpisodeSource, EventKind, Provider, Unreadable, read};
+
+use crate::checkout::{Checkout, NotInGit};
+use crate::clock::rfc3339;
+use crate::compose::Composed;
+use crate::ending::{EndedAs, Ending};
+use crate::holder::Holder;
+use crate::joining::{Joined, Joining};
+use crate::line::{EndOutcome, Kind, Witness};
+use crate::redact::redact;
+use crate::store::{Policy, Store, StoreError};
+use crate::text::visible;
+
+/// How long the second step may take in the process that made the end durable.
+pub const COMPOSE_AT_ONCE: Duration = Duration::from_millis(100);
+
+/// A hook's call, or what stands for one.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The provider's id.
+    pub provider: &'a str,
+    /// Which event.
+    pub kind: EventKind,
+    /// The payload, one JSON object.
+    pub payload: &'a [u8],
+    /// Where the command runs.
+    pub cwd: Option<&'a Path>,
+    /// Looks up an environment variable that names the provider's project folder.
+    pub variable: fn(&str) -> Option<PathBuf>,
+    /// How long silence may last.
+    pub policy: Policy,
+}
+
+/// Says why a capture recorded nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The provider is not declared.
+    #[error("{0} is not a declared provider; `majordomus capture status` lists them")]
+    UnknownProvider(String),
+    /// The provider has no sittings to record.
+    #[error("{0} offers no episodes")]
+    NoEpisodes(&'static str),
+    /// The payload cannot be used.
+    #[error(transparent)]
+    Payload(#[from] Unreadable),
+    /// There is no repository to record into.
+    #[error(transparent)]
+    NotInGit(#[from] NotInGit),
+    /// The disk refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl CaptureError {
+    /// Whether trying again later may succeed.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Store(_))
+    }
+}
+
+/// What a capture did.
+#[derive(Clone, Debug)]
+pub enum Captured {
+    /// An episode was opened or joined.
+    Joined(Joined),
+    /// An episode was marked.
+    Marked {
+        /// The session's id.
+        session_id: String,
+        /// With what.
+        kind: EventKind,
+    },
+    /// An episode was ended, or none was open, or it is not over.
+    Ended(EndedAs),
+}
+
+/// One event of one provider's sitting.
+#[derive(Clone, Copy)]
+pub struct Event<'a> {
+    /// Who drew the boundary.
+    pub provider: &'a Provider,
+    /// What happened.
+    pub kind: EventKind,
+    /// To which episode.
+    pub key: &'a EpisodeKey,
+    /// What the provider says a start was caused by.
+    pub source: Option<&'a str>,
+    /// What the provider says an end was caused by.
+    pub reason: Option<&'a str>,
+    /// The connection, where one stands behind it.
+    pub connection: Option<(&'a Holder, u64)>,
+    /// What the client says it is.
+    pub client: Option<&'a str>,
+    /// How long ago this process last saw the client at work, where it knows better than the log.
+    pub last_evidence_ago: Option<Duration>,
+}
+
+/// Runs a hook's call from its payload to the line that it reports.
+#[must_use]
+pub fn session(request: &Request<'_>) -> String {
+    match take(request) {
+        Ok(line) => line,
+        Err(error) => not_recorded(&error),
+    }
+}
+
+fn take(request: &Request<'_>) -> Result<String, CaptureError> {
+    let provider = majordomus_providers::find(request.provider)
+        .ok_or_else(|| CaptureError::UnknownProvider(visible(&redact(request.provider).0)))?;
+    if provider.episode == EpisodeSource::None {
+        return Err(CaptureError::NoEpisodes(provider.id));
+    }
+    let event = read(provider, request.kind, request.payload)?;
+    let checkout = find_checkout(provider, event.cwd.as_deref(), request)?;
+    let store = Store::open(checkout, request.policy);
+    let key = EpisodeKey::new(provider.id, &event.external_id).map_err(StoreError::from)?;
+    let event = Event {
+        provider,
+        kind: request.kind,
+        key: &key,
+        source: event.source.as_deref(),
+        reason: event.reason.as_deref(),
+        connection: None,
+        client: None,
+        last_evidence_ago: None,
+    };
+    let captured = record(&store, &event)?;
+    if provider.episode == EpisodeSource::Hooks {
+        store.note_fired(provider.id);
+    }
+    if let Captured::Ended(EndedAs::Ended { session_id, .. }) = &captured
+        && compose_at_once(&store, session_id) == Some(Composed::Unused)
+    {
+        return Ok(UNUSED.into());
+    }
+    Ok(report(&event, &captured))
+}
+
+/// What is reported of an episode that left no record because nothing happened in it.
+pub const UNUSED: &str = "no episode was recorded: nothing happened in it before another session was resumed";
+
+/// The payload's folder if it exists and lies in a checkout, else the provider's project variable, else where the
+/// command runs.
+fn find_checkout(provider: &Provider, cwd: Option<&str>, request: &Request<'_>) -> Result<Checkout, NotInGit> {
+    let given = cwd.map(PathBuf::from).filter(|path| path.is_absolute());
+    let variables = provider.adapter.map_or(&[][..], |adapter| adapter.project_variables);
+    let project = variables.iter().filter_map(|name| (request.variable)(name)).filter(|path| path.is_absolute());
+    let here = request.cwd.map(Path::to_path_buf);
+    let mut first = None;
+    for folder in given.into_iter().chain(project).chain(here) {
+        match Checkout::find(&folder) {
+            Ok(checkout) => return Ok(checkout),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| NotInGit(PathBuf::from("."))))
+}
+
+/// Records one event: the first, durable step. The record of a session that it ended waits for [`Store::compose`].
+///
+/// # Errors
+/// [`StoreError`] where nothing could be made durable.
+pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> {
+    let by_connection = event.provider.episode == EpisodeSource::Connection;
+    let witness = if by_connection { Witness::Connection } else { Witness::Hook };
+    match event.kind {
+        EventKind::Start => {
+            let marks = event.provider.adapter.map_or(&[][..], |adapter| adapter.mark_sources);
+            let joining = Joining {
+                connection: event.connection,
+                client: event.client,
+                source: event.source,
+                is_mark: event.source.is_some_and(|source| marks.contains(&source)),
+                is_resume: event.source.is_some_and(|source| event.provider.is_switch(source)),
+            };
+            if joining.is_resume {
+                store.note_resumed(event.provider.id);
+            }
+            Ok(Captured::Joined(store.start(event.key, witness, joining)?))
+        }
+        EventKind::Compact | EventKind::Activity => {
+            let kind = if event.kind == EventKind::Compact { Kind::Compact } else { Kind::Activity };
+            let joined = store.mark(event.key, kind, witness, event.source)?;
+            if joined.kept {
+                Ok(Captured::Marked { session_id: joined.session_id, kind: event.kind })
+            } else {
+                Ok(Captured::Joined(joined))
+            }
+        }
+        EventKind::End => Ok(Captured::Ended(store.end(event.key, ending(event, witness))?)),
+    }
+}
+
+fn ending<'a>(event: &Event<'a>, witness: Witness) -> Ending<'a> {
+    let reason = event.reason.unwrap_or("unknown");
+    let holder = event.connection.map(|(holder, _)| holder.id());
+    let by_connection = witness == Witness::Connection;
+    if let (true, "expired", Some(own)) = (by_connection, reason, holder) {
+        return Ending::Silence { own: Some((own, event.last_evidence_ago.unwrap_or(Duration::MAX))) };
+    }
+    let deliberate = event.provider.is_deliberate(reason);
+    Ending::Said {
+        outcome: if deliberate { EndOutcome::Closed } else { EndOutcome::Interrupted },
+        reason,
+        witness: match (by_connection, reason) {
+            (true, "expired") => Witness::Reaper,
+            (true, "shutdown") => Witness::Shutdown,
+            _ => witness,
+        },
+        holder,
+        last_evidence_ago: event.last_evidence_ago,
+    }
+}
+
+/// Tries the second step within [`COMPOSE_AT_ONCE`]; `None` where it did not fit and is left to whoever comes next.
+pub fn compose_at_once(store: &Store, session_id: &str) -> Option<Composed> {
+    store.compose(session_id, COMPOSE_AT_ONCE).ok().filter(|composed| *composed != Composed::Later)
+}
+
+/// The line that a capture reports: what a hook's stderr ends with and what an episode's `repository` says.
+#[must_use]
+pub fn report(event: &Event<'_>, captured: &Captured) -> String {
+    match captured {
+        Captured::Joined(joined) if joined.kept => {
+            format!("session {} kept, open since {}", joined.session_id, rfc3339(joined.opened_ms))
+        }
+        Captured::Joined(joined) => {
+            let head = joined.head.as_deref().map_or("none", |head| head.get(..7).unwrap_or(head));
+            format!("session {} opened at {} (head {head})", joined.session_id, rfc3339(joined.opened_ms))
+        }
+        Captured::Marked { session_id, kind } => format!("session {session_id} marked ({})", kind.as_str()),
+        Captured::Ended(EndedAs::Ended { outcome, record, .. }) => {
+            let reason = visible(&redact(event.reason.unwrap_or("unknown")).0);
+            format!("episode closed ({}, reason {reason}) into {record}", outcome.as_str())
+        }
+        Captured::Ended(EndedAs::NothingOpen { .. }) => {
+            let key = visible(&redact(event.key.external_id.as_str()).0);
+            format!("no open episode for {} {key}; nothing to close", event.provider.id)
+        }
+        Captured::Ended(EndedAs::NotOver(left)) => {
+            format!("no episode was closed: it is not over for another {} s", left.as_secs())
+        }
+        Captured::Ended(EndedAs::HeldElsewhere) => "no episode was closed: another connection holds it".into(),
+    }
+}
+
+/// The line that says why nothing was recorded.
+#[must_use]
+pub fn not_recorded(error: &CaptureError) -> String {
+    let mut text = format!("no episode was recorded: {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    visible(&redact(&text).0)
+}

@@ -1,0 +1,61 @@
+use super::*;
+
+/// The least that git itself takes for a repository.
+fn repository(folder: &Path) -> PathBuf {
+    let git = folder.join(".git");
+    for part in ["objects", "refs/heads"] {
+        fs::create_dir_all(git.join(part)).unwrap();
+    }
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    git
+}
+
+const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+
+#[test]
+fn head_is_read_unborn_packed_loose_detached_and_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = repository(folder.path());
+    let checkout = Checkout::find(folder.path()).unwrap();
+    let head = || {
+        let head = checkout.head();
+        (head.head, head.branch)
+    };
+    assert_eq!(head(), (None, Some("main".into())));
+    fs::write(
+        git.join("packed-refs"),
+        format!("# pack-refs with: peeled fully-peeled sorted \n{SHA} refs/heads/main\n"),
+    )
+    .unwrap();
+    assert_eq!(head(), (Some(SHA.into()), Some("main".into())));
+    let other = SHA.replace('0', "9");
+    fs::write(git.join("refs/heads/main"), format!("{other}\n")).unwrap();
+    assert_eq!(head(), (Some(other.clone()), Some("main".into())));
+    fs::write(git.join("HEAD"), format!("{other}\n")).unwrap();
+    assert_eq!(head(), (Some(other), None));
+    fs::write(git.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
+    assert_eq!(head(), (None, None));
+    fs::write(git.join("HEAD"), "nonsense").unwrap();
+    assert_eq!(head(), (None, None));
+}
+
+#[test]
+fn one_checkout_is_found_from_any_folder_in_it_and_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    repository(folder.path());
+    let deep = folder.path().join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&deep, &link).unwrap();
+    let found = Checkout::find(folder.path()).unwrap();
+    assert_eq!(Checkout::find(&deep).unwrap(), found);
+    assert_eq!(Checkout::find(&link).unwrap(), found);
+    assert_eq!(found.worktree.as_deref(), Some(fs::canonicalize(folder.path()).unwrap().as_path()));
+}
+
+#[test]
+fn outside_git_there_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Checkout::find(folder.path()).is_err());
+    assert!(Checkout::find(&folder.path().join("missing")).is_err());
+}

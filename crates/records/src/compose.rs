@@ -1,0 +1,292 @@
+//! The second step of an end: asking git, and publishing the record.
+//!
+//! Whoever comes may do it, under a try-lock on the ended log: the first durable `facts` line wins, so everybody who
+//! ever publishes this session publishes the same bytes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use serde::Deserialize;
+
+use crate::append::{folder_of, is_environment};
+use crate::clock::hex_prefix;
+use crate::disk::Open;
+use crate::facts::Facts;
+use crate::git::Question;
+use crate::line::{Kind, LINE_VERSION, Line, Witness};
+use crate::log::Log;
+use crate::record::{self, Setting};
+use crate::redact::redact;
+use crate::state;
+use crate::store::{Store, StoreError, is_absent};
+
+/// How often a log whose record cannot be composed is tried before it is put into `bad/`.
+const TRIES: u64 = 3;
+
+/// What became of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Composed {
+    /// It is published, relative to the worktree's root.
+    Published(String),
+    /// It is for somebody else, or for later: another process is at it, or git needs longer than the limit.
+    Later,
+    /// There is no worktree to put it into; the log stays in the state folder and is listed.
+    NoWorktree,
+    /// Nothing happened in it before the provider resumed another session, so it leaves no record.
+    Unused,
+    /// There is no such log (any more).
+    Gone,
+    /// It failed for good; the log is in `bad/`.
+    Bad,
+}
+
+/// Says what kept a record from being published.
+#[derive(Debug, thiserror::Error)]
+pub enum ComposeError {
+    /// The disk or a folder refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A part of the record's path leads out of the repository.
+    #[error("{} leads out of the repository", .0.display())]
+    LeadsOut(PathBuf),
+    /// Another file stands where the record goes.
+    #[error("{} is there already and is not this session's record", .0.display())]
+    Occupied(PathBuf),
+    /// The log does not hold a whole session.
+    #[error("{} is not the log of an ended session", .0.display())]
+    NotALog(PathBuf),
+}
+
+impl Store {
+    /// Composes and publishes the record of an ended session, asking git for at most `limit`.
+    ///
+    /// # Errors
+    /// [`ComposeError`]; the log stays, and the next one who comes tries again.
+    pub fn compose(&self, session_id: &str, limit: Duration) -> Result<Composed, ComposeError> {
+        if !state::is_session_id(session_id) {
+            return Ok(Composed::Gone);
+        }
+        for root in self.state.roots() {
+            let path = state::ended_log(root, session_id);
+            let mut file = match self.disk.open(&path, Open::Existing) {
+                Ok(file) => file,
+                Err(error) if is_absent(&error) => continue,
+                Err(error) => return Err(StoreError::io("cannot open", &path)(error).into()),
+            };
+            if !file.try_lock().map_err(StoreError::io("cannot lock", &path))? {
+                return Ok(Composed::Later);
+            }
+            let ours = file.identity().map_err(StoreError::io("cannot read", &path))?;
+            if self.disk.identity(&path).map_err(StoreError::io("cannot read", &path))? != Some(ours) {
+                return Ok(Composed::Gone);
+            }
+            let bytes = file.read_from(0).map_err(StoreError::io("cannot read", &path))?;
+            let mut log = Log::parse(&bytes);
+            if log.facts.is_none() {
+                let Some(line) = self.facts_line(&log, &path, limit)? else { return Ok(Composed::Later) };
+                file.append(&line.to_bytes())
+                    .and_then(|()| file.sync())
+                    .map_err(StoreError::io("cannot write", &path))?;
+                log = Log::parse(&file.read_from(0).map_err(StoreError::io("cannot read", &path))?);
+            }
+            return match self.publish(&log, &path) {
+                Err(error) => self.failed(error, root, session_id),
+                Ok(composed) => Ok(composed),
+            };
+        }
+        Ok(Composed::Gone)
+    }
+
+    fn facts_line(&self, log: &Log, path: &Path, limit: Duration) -> Result<Option<Line>, ComposeError> {
+        let (Some(start), Some(end), Some(times)) = (&log.start, &log.end, record::times(log)) else {
+            return Err(ComposeError::NotALog(path.into()));
+        };
+        let question = Question {
+            checkout: &self.checkout,
+            start: &start.at,
+            end: &end.at,
+            started_ms: times.started_ms,
+            closed_ms: times.closed_ms,
+        };
+        let Ok(mut facts) = self.git.ask(&question, limit) else { return Ok(None) };
+        let redactions = redact_facts(&mut facts);
+        if let Some(root) = folder_of(path).parent() {
+            facts.resumes = self.ended_last(root, &start.opened.key, &start.opened.session_id);
+        }
+        facts.record = state::record_path(times.started_ms, &start.opened.session_id, end.at.branch.as_deref());
+        let mut id = [0; 8];
+        getrandom::fill(&mut id).map_err(|_| StoreError::Random)?;
+        Ok(Some(Line {
+            v: LINE_VERSION,
+            id: hex_prefix(&id, 8),
+            kind: Kind::Facts,
+            stamp: self.now(),
+            at: end.at.clone(),
+            witness: Witness::Recovery,
+            connection: None,
+            client: None,
+            source: None,
+            took_over: false,
+            opened: None,
+            ended: None,
+            facts: Some(facts),
+            redactions,
+        }))
+    }
+
+    fn publish(&self, log: &Log, log_path: &Path) -> Result<Composed, ComposeError> {
+        let not = || ComposeError::NotALog(log_path.into());
+        let (start, facts) = (log.start.as_ref().ok_or_else(not)?, log.facts.as_ref().ok_or_else(not)?);
+        let Some(root) = self.checkout.record_root() else { return Ok(Composed::NoWorktree) };
+        if self.is_unused(log, facts) {
+            self.disk.remove(log_path).map_err(StoreError::io("cannot remove", log_path))?;
+            return Ok(Composed::Unused);
+        }
+        let text = record::render(log, &Setting { worktree: &self.checkout.name }).ok_or_else(not)?;
+        let path = root.join(&facts.record);
+        let folder = folder_of(&path);
+        stay_inside(&root, folder)?;
+        self.disk.make_folders(folder, false).map_err(StoreError::io("cannot make", folder))?;
+        // Named by the session and written by whoever holds the log's lock: what a killed composer left is replaced.
+        let half = folder.join(format!(".{}.half", start.opened.session_id));
+        let written = self.disk.write_shared(&half, text.as_bytes()).and_then(|()| self.disk.rename_new(&half, &path));
+        match written {
+            Ok(()) => self.disk.sync_folder(folder).map_err(StoreError::io("cannot write", folder))?,
+            Err(error) => {
+                let _ = self.disk.remove(&half);
+                if error.kind() != io::ErrorKind::AlreadyExists {
+                    return Err(StoreError::io("cannot write", &path)(error).into());
+                }
+                let there = self.disk.read(&path).map_err(StoreError::io("cannot read", &path))?;
+                if !is_record_of(&there, log) {
+                    return Err(ComposeError::Occupied(path));
+                }
+            }
+        }
+        self.disk.remove(log_path).map_err(StoreError::io("cannot remove", log_path))?;
+        Ok(Composed::Published(facts.record.clone()))
+    }
+
+    /// Whether this is a session that the provider started and dropped for another that it resumed: no event after
+    /// the start, no commit, no file, and git says so.
+    fn is_unused(&self, log: &Log, facts: &Facts) -> bool {
+        let (Some(start), Some(end)) = (&log.start, &log.end) else { return false };
+        let provider = majordomus_providers::find(&start.opened.provider);
+        let replaced = if end.ended.judged_ms.is_some() {
+            start.opened.beside_resume || self.resumed_beside(&start.opened.provider, &start.stamp)
+        } else {
+            provider.is_some_and(|provider| provider.is_switch(&end.ended.reason))
+        };
+        let none = |list: Option<usize>| list == Some(0);
+        start.witness == Witness::Hook
+            && replaced
+            && log.evidence_after_start == 0
+            && none(facts.commits.as_ref().map(Vec::len))
+            && none(facts.changed_files.as_ref().map(Vec::len))
+    }
+
+    /// Counts a failure that is not the whole disk's, and puts the log away after the third.
+    fn failed(&self, error: ComposeError, root: &Path, session_id: &str) -> Result<Composed, ComposeError> {
+        let environment =
+            matches!(&error, ComposeError::Store(StoreError::Io { source, .. }) if is_environment(source));
+        if environment {
+            return Err(error);
+        }
+        let tries = root.join("ended").join(format!("{session_id}.tries"));
+        let count = self.disk.open(&tries, Open::Create).and_then(|mut file| {
+            file.append(b"x")?;
+            Ok(file.read_from(0)?.len() as u64)
+        });
+        if count.is_ok_and(|count| count >= TRIES) {
+            let bad = root.join("bad");
+            let (from, to) = (state::ended_log(root, session_id), bad.join(format!("{session_id}.jsonl")));
+            if self.disk.make_folders(&bad, true).and_then(|()| self.disk.rename(&from, &to)).is_ok() {
+                let _ = self.disk.remove(&tries);
+                return Ok(Composed::Bad);
+            }
+        }
+        Err(error)
+    }
+
+    /// Lists the sessions that have ended and wait for their records, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where a folder is there and cannot be read.
+    pub fn waiting_records(&self) -> Result<Vec<String>, StoreError> {
+        let mut ids: Vec<String> = self.logs("ended")?.iter().filter_map(|path| session_of(path)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Lists the sessions whose records could not be composed.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where a folder is there and cannot be read.
+    pub fn bad_logs(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.logs("bad")
+    }
+}
+
+fn session_of(path: &Path) -> Option<String> {
+    path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| state::is_session_id(stem)).map(Into::into)
+}
+
+fn redact_facts(facts: &mut Facts) -> u64 {
+    let mut count = 0;
+    for commit in facts.commits.iter_mut().flatten() {
+        let (subject, replaced) = redact(&commit.subject);
+        commit.subject = subject;
+        count += replaced;
+    }
+    count
+}
+
+/// Makes sure that no symlink on the way leads out of the repository. What does not exist yet is made as a folder.
+fn stay_inside(root: &Path, folder: &Path) -> Result<(), ComposeError> {
+    let Ok(below) = folder.strip_prefix(root) else { return Err(ComposeError::LeadsOut(folder.into())) };
+    let Ok(real_root) = fs::canonicalize(root) else { return Ok(()) };
+    let mut at = root.to_path_buf();
+    for part in below.components() {
+        at.push(part);
+        match fs::canonicalize(&at) {
+            Ok(real) if !real.starts_with(&real_root) => return Err(ComposeError::LeadsOut(at)),
+            // A dangling link would be followed by whoever makes the folder.
+            Err(_) if fs::symlink_metadata(&at).is_ok() => return Err(ComposeError::LeadsOut(at)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Identity {
+    session_id: String,
+    provider: String,
+    external_id: String,
+}
+
+fn is_record_of(bytes: &[u8], log: &Log) -> bool {
+    let Some(start) = &log.start else { return false };
+    let Some(front) = std::str::from_utf8(bytes).ok().and_then(front_matter) else { return false };
+    serde_saphyr::from_str::<Identity>(front).is_ok_and(|there| {
+        let opened = &start.opened;
+        there.session_id == opened.session_id
+            && there.provider == opened.provider
+            && there.external_id == opened.external_id
+    })
+}
+
+/// Finds the front matter of a Markdown file: what stands between its first line `---` and the next such line.
+#[must_use]
+pub fn front_matter(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"))?;
+    let end = rest
+        .match_indices("\n---")
+        .find(|(at, _)| matches!(rest.as_bytes().get(at + 4), None | Some(b'\n' | b'\r')))?;
+    Some(&rest[..=end.0])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What is noted of a provider's hooks beside the episodes: that they fire here, and when one last resumed a session.
+//!
+//! Small files that say the last time. Best effort: the episode's own log is what counts.
+
+use std::time::Duration;
+
+use crate::clock::Stamp;
+use crate::disk::Open;
+use crate::store::Store;
+
+const FIRED: &str = "fired";
+const RESUMED: &str = "resumed";
+
+/// How close a start and a resume are to belong together.
+const BESIDE: Duration = Duration::from_secs(5);
+
+impl Store {
+    /// Notes that a hook of this provider fired.
+    pub(crate) fn note_fired(&self, provider: &str) {
+        self.note(FIRED, provider);
+    }
+
+    /// Notes that this provider resumed an earlier session.
+    pub(crate) fn note_resumed(&self, provider: &str) {
+        self.note(RESUMED, provider);
+    }
+
+    /// Whether this provider resumed a session at about the moment `at`: some clients then start a second one that
+    /// is never used.
+    pub(crate) fn resumed_beside(&self, provider: &str, at: &Stamp) -> bool {
+        self.noted(RESUMED, provider).is_some_and(|resumed| at.age_of(&resumed).max(resumed.age_of(at)) <= BESIDE)
+    }
+
+    fn note(&self, folder: &str, provider: &str) {
+        let Some(root) = self.state.roots().first() else { return };
+        let folder = root.join(folder);
+        let noted = self.disk.make_folders(&folder, true).and_then(|()| {
+            let stamp = serde_json::to_vec(&self.now())?;
+            self.disk.open(&folder.join(format!("{provider}.json")), Open::Create)?.overwrite(&stamp)
+        });
+        // A folder that refuses has refused the log too, and that was said.
+        drop(noted);
+    }
+
+    fn noted(&self, folder: &str, provider: &str) -> Option<Stamp> {
+        let root = self.state.roots().first()?;
+        let bytes = self.disk.read(&root.join(folder).join(format!("{provider}.json"))).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Tells when a hook of this provider last fired in this checkout; `None` where it was never seen.
+    #[must_use]
+    pub fn last_fired(&self, provider: &str) -> Option<Stamp> {
+        self.noted(FIRED, provider)
+    }
+}

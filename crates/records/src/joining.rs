@@ -1,0 +1,217 @@
+//! Starting an episode, joining one, and showing that its client is at work.
+
+use std::time::Duration;
+
+use majordomus_episodes_core::EpisodeKey;
+
+use crate::append::{ATTEMPTS, Durable, random, read};
+use crate::clock::Stamp;
+use crate::holder::Holder;
+use crate::line::{Kind, Opened, Witness};
+use crate::log::Log;
+use crate::state;
+use crate::store::{Appender, Silence, Store, StoreError};
+
+/// Who joins an episode.
+#[derive(Clone, Copy, Default)]
+pub struct Joining<'a> {
+    /// The connection's number in its process and the process's holder file; none for hooks.
+    pub connection: Option<(&'a Holder, u64)>,
+    /// What the client says it is.
+    pub client: Option<&'a str>,
+    /// What the provider says it was caused by.
+    pub source: Option<&'a str>,
+    /// Whether this is a mark inside a running episode rather than a client that came back.
+    pub is_mark: bool,
+    /// Whether the provider says that it resumes an earlier session.
+    pub is_resume: bool,
+}
+
+/// What became of a start.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// The session's id.
+    pub session_id: String,
+    /// When it began, in milliseconds since the epoch.
+    pub opened_ms: i64,
+    /// How often a client has attached, this time included.
+    pub attachments: u32,
+    /// Whether it was there before.
+    pub kept: bool,
+    /// Where HEAD stood at the start.
+    pub head: Option<String>,
+    /// Sessions that ended on the way and wait for their records.
+    pub ended: Vec<String>,
+}
+
+impl Store {
+    /// Starts the episode of a key, or joins the one that is open.
+    ///
+    /// # Errors
+    /// [`StoreError`] where nothing could be made durable; then nothing is claimed.
+    pub fn start(&self, key: &EpisodeKey, witness: Witness, joining: Joining<'_>) -> Result<Joined, StoreError> {
+        self.start_after(key, witness, joining, Before::default())
+    }
+
+    fn start_after(
+        &self,
+        key: &EpisodeKey,
+        witness: Witness,
+        joining: Joining<'_>,
+        mut before: Before,
+    ) -> Result<Joined, StoreError> {
+        let connection = joining.connection.map(|(holder, number)| format!("{}-{number}", holder.id()));
+        for _ in 0..ATTEMPTS {
+            let Some(mut at) = self.open_for_append(key, true)? else { continue };
+            let bytes = read(&mut at)?;
+            let log = Log::parse(&bytes);
+            let now = self.now();
+            if self.ended_before(&mut at, &log, &bytes, &now, &mut before)? {
+                continue;
+            }
+            if let Some((holder, _)) = joining.connection {
+                holder.stand(&*self.disk, &at.root, &now).map_err(StoreError::io("cannot stand up in", &at.root))?;
+            }
+            let same = connection.is_some() && log.connection == connection;
+            let mut line = self.line(Kind::Start, now, witness)?;
+            line.connection.clone_from(&connection);
+            line.redacting(|line, redact| {
+                line.client = joining.client.map(&mut *redact);
+                line.source = joining.source.map(redact);
+            });
+            if let Some(start) = &log.start {
+                if same {
+                    return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));
+                }
+                line.kind = if joining.is_mark { Kind::Activity } else { Kind::Attach };
+                line.took_over = !joining.is_mark && self.judge(&log, &line.stamp) == Silence::Held;
+            } else {
+                let session_id = state::session_id(line.stamp.wall_ms, random()?);
+                let resumes = before.resumes.clone();
+                let beside_resume = !joining.is_resume && self.resumed_beside(key.provider.as_str(), &line.stamp);
+                line.redacting(|line, redact| {
+                    let external_id = redact(key.external_id.as_str());
+                    let provider = key.provider.as_str().to_owned();
+                    let key = state::key_hash(key);
+                    line.opened = Some(Opened { session_id, key, provider, external_id, resumes, beside_resume });
+                });
+            }
+            if let Some(log) = self.append(&mut at, log, bytes.len(), &line, Durable::WithName)? {
+                let start = log.start.as_ref().ok_or(StoreError::Contended(ATTEMPTS))?;
+                let session_id = start.opened.session_id.clone();
+                let kept = line.opened.as_ref().is_none_or(|opened| opened.session_id != session_id);
+                return Ok(joined(&log, session_id, kept, before.ended));
+            }
+        }
+        Err(StoreError::Contended(ATTEMPTS))
+    }
+
+    /// Marks that a hook showed its client at work. Where nothing is open under the key, that is where it begins:
+    /// whatever was before, nobody recorded it.
+    ///
+    /// # Errors
+    /// [`StoreError`] where nothing could be made durable.
+    pub fn mark(
+        &self,
+        key: &EpisodeKey,
+        kind: Kind,
+        witness: Witness,
+        source: Option<&str>,
+    ) -> Result<Joined, StoreError> {
+        let mut before = Before::default();
+        for _ in 0..ATTEMPTS {
+            let Some(mut at) = self.open_for_append(key, false)? else { break };
+            let bytes = read(&mut at)?;
+            let log = Log::parse(&bytes);
+            let now = self.now();
+            if self.ended_before(&mut at, &log, &bytes, &now, &mut before)? {
+                continue;
+            }
+            if log.start.is_none() {
+                break;
+            }
+            let mut line = self.line(kind, now, witness)?;
+            line.redacting(|line, redact| line.source = source.map(redact));
+            if let Some(log) = self.append(&mut at, log, bytes.len(), &line, Durable::Content)? {
+                let session_id = log.session_id().unwrap_or_default().to_owned();
+                return Ok(joined(&log, session_id, true, before.ended));
+            }
+        }
+        let joining = Joining { source: source.or(Some(kind_word(kind))), ..Joining::default() };
+        self.start_after(key, witness, joining, before)
+    }
+
+    /// Notes that a connection's client was at work `ago`. Not made durable on its own: a process that is killed
+    /// leaves it, a loss of power may take it.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it could not be written.
+    pub fn seen(&self, key: &EpisodeKey, connection: (&str, u64), ago: Duration) -> Result<(), StoreError> {
+        let Some(mut at) = self.open_for_append(key, false)? else { return Ok(()) };
+        let bytes = read(&mut at)?;
+        let log = Log::parse(&bytes);
+        let connection = format!("{}-{}", connection.0, connection.1);
+        if log.start.is_none() || log.end.is_some() || log.connection.as_deref() != Some(&connection) {
+            return Ok(());
+        }
+        let mut line = self.line(Kind::Seen, self.now().before(ago), Witness::Connection)?;
+        line.connection = Some(connection);
+        at.file.append(&line.to_bytes()).map_err(StoreError::io("cannot write", &at.path))
+    }
+
+    /// Puts what stands in the way of joining aside: a log that has ended, or one whose time is over. Tells whether
+    /// there was something, so that the caller looks again.
+    fn ended_before(
+        &self,
+        at: &mut Appender,
+        log: &Log,
+        bytes: &[u8],
+        now: &Stamp,
+        before: &mut Before,
+    ) -> Result<bool, StoreError> {
+        let Some(start) = &log.start else { return Ok(false) };
+        let session_id = start.opened.session_id.clone();
+        let retired = if log.end.is_some() {
+            self.retire(at, log)?;
+            true
+        } else if let Silence::Over(judged) = self.judge(log, now) {
+            let line = self.silence_line(judged, now.clone())?;
+            if let Some(log) = self.append(at, log.clone(), bytes.len(), &line, Durable::Content)? {
+                self.retire(at, &log)?;
+            }
+            true
+        } else {
+            false
+        };
+        if retired {
+            if !before.ended.contains(&session_id) {
+                before.ended.push(session_id.clone());
+            }
+            before.resumes = Some(session_id);
+        }
+        Ok(retired)
+    }
+}
+
+/// What was put aside before an episode could be joined.
+#[derive(Default)]
+struct Before {
+    ended: Vec<String>,
+    resumes: Option<String>,
+}
+
+fn joined(log: &Log, session_id: String, kept: bool, ended: Vec<String>) -> Joined {
+    let start = log.start.as_ref();
+    Joined {
+        session_id,
+        opened_ms: start.map_or(0, |start| start.stamp.wall_ms),
+        attachments: log.attachments,
+        kept,
+        head: start.and_then(|start| start.at.head.clone()),
+        ended,
+    }
+}
+
+fn kind_word(kind: Kind) -> &'static str {
+    if kind == Kind::Compact { "compact" } else { "activity" }
+}

@@ -1,0 +1,208 @@
+//! What an event log says, read from its bytes.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::clock::Stamp;
+use crate::facts::Facts;
+use crate::line::{Ended, Head, Kind, Line, Opened, Witness};
+
+/// An event log, folded into what it means. A pure function of the log's bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// The counting start, if there is one.
+    pub start: Option<Start>,
+    /// When the client was last seen at work, and where HEAD stood then.
+    pub last_evidence: Option<(Stamp, Head)>,
+    /// The connection that joined last; `None` for hooks.
+    pub connection: Option<String>,
+    /// What the client last said it is.
+    pub client: Option<String>,
+    /// How often a client attached, the start included.
+    pub attachments: u32,
+    /// How often an attach took the episode from a live connection.
+    pub take_overs: u32,
+    /// How often context was discarded.
+    pub compactions: u32,
+    /// The first counting end.
+    pub end: Option<End>,
+    /// The first facts after it.
+    pub facts: Option<Facts>,
+    /// How many secrets were replaced in the lines that count.
+    pub redactions: u64,
+    /// Whether a wall clock ran backwards between two lines, so that a shown time was moved forward.
+    pub clock_adjusted: bool,
+    /// How many lines did not parse.
+    pub skipped: usize,
+    /// How many pieces of evidence stand after the start.
+    pub evidence_after_start: usize,
+    ids: HashSet<String>,
+    latest_wall_ms: i64,
+}
+
+/// The counting start of a log.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Who, and under which session id.
+    pub opened: Opened,
+    /// When.
+    pub stamp: Stamp,
+    /// Where HEAD stood.
+    pub at: Head,
+    /// Who saw it.
+    pub witness: Witness,
+    /// What the provider says it was caused by.
+    pub source: Option<String>,
+}
+
+/// The counting end of a log.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// How and why.
+    pub ended: Ended,
+    /// When it was written.
+    pub stamp: Stamp,
+    /// Where HEAD stood: at the end itself, or for silence at the last evidence.
+    pub at: Head,
+    /// Who saw it.
+    pub witness: Witness,
+    /// The id of its line.
+    pub line_id: String,
+}
+
+impl Log {
+    /// Reads a log. Lines that do not parse are counted and skipped wherever they stand.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Self {
+        let mut log = Self::default();
+        log.extend(bytes);
+        log
+    }
+
+    /// Reads more of the same log, for instance what was appended after [`Log::parse`].
+    pub fn extend(&mut self, bytes: &[u8]) {
+        for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice::<Line>(line) {
+                Ok(line) => self.take(line),
+                Err(_) => self.skipped += 1,
+            }
+        }
+    }
+
+    /// Tells whether a line with this id counts in the log.
+    #[must_use]
+    pub fn counts(&self, line_id: &str) -> bool {
+        self.ids.contains(line_id)
+    }
+
+    /// Returns the session's id, once the log has a start.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.start.as_ref().map(|start| start.opened.session_id.as_str())
+    }
+
+    /// Returns how long the client has been silent at `now`.
+    #[must_use]
+    pub fn silent_for(&self, now: &Stamp) -> Option<Duration> {
+        self.last_evidence.as_ref().map(|(stamp, _)| now.age_of(stamp))
+    }
+
+    fn take(&mut self, line: Line) {
+        if self.ids.contains(&line.id) {
+            return;
+        }
+        if self.end.is_some() {
+            if let (Kind::Facts, None, Some(facts)) = (line.kind, &self.facts, line.facts) {
+                self.facts = Some(facts);
+                self.redactions += line.redactions;
+                self.ids.insert(line.id);
+            }
+            return;
+        }
+        match line.kind {
+            Kind::Facts => {}
+            Kind::End => self.take_end(line),
+            Kind::Start if self.start.is_none() => {
+                let Some(opened) = line.opened.clone() else { return };
+                self.start = Some(Start {
+                    opened,
+                    stamp: line.stamp.clone(),
+                    at: line.at.clone(),
+                    witness: line.witness,
+                    source: line.source.clone(),
+                });
+                self.attachments = 1;
+                self.evidence(line);
+            }
+            // Two processes may start one episode at once: the first line in the file is the start, the other a
+            // client that joined.
+            Kind::Start | Kind::Attach => {
+                if self.start.is_none() {
+                    return;
+                }
+                let same = line.connection.is_some() && line.connection == self.connection;
+                if !same {
+                    self.attachments = self.attachments.saturating_add(1);
+                    self.take_overs += u32::from(line.took_over);
+                }
+                self.evidence_after_start += 1;
+                self.evidence(line);
+            }
+            Kind::Seen | Kind::Compact | Kind::Activity => {
+                if self.start.is_none() {
+                    return;
+                }
+                // After a take-over the loser's messages are no evidence.
+                if line.kind == Kind::Seen && line.connection.is_some() && line.connection != self.connection {
+                    return;
+                }
+                self.compactions += u32::from(line.kind == Kind::Compact);
+                self.evidence_after_start += 1;
+                let (connection, client) = (self.connection.take(), self.client.take());
+                self.evidence(line);
+                (self.connection, self.client) = (connection, client);
+            }
+        }
+    }
+
+    fn take_end(&mut self, line: Line) {
+        let Some(ended) = line.ended else { return };
+        if self.start.is_none() {
+            return;
+        }
+        if let (Some(judged_ms), Some((evidence, _))) = (ended.judged_ms, &self.last_evidence)
+            && line.stamp.age_of(evidence) < Duration::from_millis(judged_ms)
+        {
+            return;
+        }
+        self.redactions += line.redactions;
+        let at = match (ended.judged_ms, &self.last_evidence) {
+            (Some(_), Some((_, at))) => at.clone(),
+            _ => line.at,
+        };
+        self.ids.insert(line.id.clone());
+        self.end = Some(End { ended, stamp: self.forward(line.stamp), at, witness: line.witness, line_id: line.id });
+    }
+
+    fn evidence(&mut self, line: Line) {
+        self.redactions += line.redactions;
+        self.connection = line.connection;
+        self.client = line.client.or(self.client.take());
+        self.ids.insert(line.id);
+        let stamp = self.forward(line.stamp);
+        self.last_evidence = Some((stamp, line.at));
+    }
+
+    /// Keeps wall times from running backwards in file order.
+    fn forward(&mut self, mut stamp: Stamp) -> Stamp {
+        if stamp.wall_ms < self.latest_wall_ms {
+            stamp.wall_ms = self.latest_wall_ms;
+            self.clock_adjusted = true;
+        }
+        self.latest_wall_ms = stamp.wall_ms;
+        stamp
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use super::*;
+use crate::line::EndOutcome;
+
+fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
+    let stamp = Stamp { wall_ms: 1_800_000_000_000 + i64::try_from(up_ms).unwrap(), boot: "b".into(), up_ms };
+    let opened = (kind == Kind::Start).then(|| Opened {
+        session_id: format!("s-of-{id}"),
+        key: "k".into(),
+        provider: "generic".into(),
+        external_id: "thread-7".into(),
+        resumes: None,
+        beside_resume: false,
+    });
+    let ended =
+        (kind == Kind::End).then(|| Ended { outcome: EndOutcome::Closed, reason: "detach".into(), judged_ms: None });
+    Line {
+        v: 1,
+        id: id.into(),
+        kind,
+        stamp,
+        at: Head { head: Some(id.into()), branch: Some("main".into()), reflog: None },
+        witness: Witness::Connection,
+        connection: Some("c-1".into()),
+        client: None,
+        source: None,
+        took_over: false,
+        opened,
+        ended,
+        facts: (kind == Kind::Facts).then(Facts::default),
+        redactions: 0,
+    }
+}
+
+fn silence(id: &str, up_ms: u64, judged_ms: u64) -> Line {
+    let ended = Ended { outcome: EndOutcome::Interrupted, reason: "expired".into(), judged_ms: Some(judged_ms) };
+    Line { ended: Some(ended), witness: Witness::Reaper, ..line(id, Kind::End, up_ms) }
+}
+
+fn read(lines: &[Line]) -> Log {
+    Log::parse(&lines.iter().flat_map(Line::to_bytes).collect::<Vec<_>>())
+}
+
+#[test]
+fn the_first_start_counts_and_the_second_is_a_client_that_joined() {
+    let other = Line { connection: Some("c-2".into()), ..line("b", Kind::Start, 1) };
+    let log = read(&[line("a", Kind::Start, 0), other]);
+    assert_eq!((log.session_id(), log.attachments), (Some("s-of-a"), 2));
+}
+
+#[test]
+fn a_line_counts_once_however_often_it_was_written() {
+    let attach = Line { connection: Some("c-2".into()), ..line("b", Kind::Attach, 1) };
+    let log = read(&[line("a", Kind::Start, 0), attach.clone(), attach]);
+    assert_eq!(log.attachments, 2);
+}
+
+#[test]
+fn an_end_for_silence_is_void_where_younger_evidence_stands_before_it() {
+    let lines = [line("a", Kind::Start, 0), line("b", Kind::Seen, 500), silence("c", 1_400, 900)];
+    assert!(read(&lines).end.is_some());
+    let lines = [line("a", Kind::Start, 0), line("b", Kind::Seen, 501), silence("c", 1_400, 900)];
+    let log = read(&lines);
+    assert!(log.end.is_none());
+    assert!(!log.counts("c"));
+}
+
+#[test]
+fn an_end_for_silence_stands_where_head_was_at_the_last_evidence() {
+    let log = read(&[line("a", Kind::Start, 0), line("b", Kind::Seen, 5), silence("c", 2_000, 900)]);
+    assert_eq!(log.end.unwrap().at.head.as_deref(), Some("b"));
+}
+
+#[test]
+fn nothing_counts_after_the_first_counting_end_but_the_first_facts() {
+    let mut second = line("f", Kind::Facts, 4);
+    second.facts.as_mut().unwrap().record = "second".into();
+    let lines = [
+        line("early", Kind::Facts, 0),
+        line("a", Kind::Start, 0),
+        line("b", Kind::End, 1),
+        line("c", Kind::Seen, 2),
+        line("d", Kind::End, 2),
+        line("e", Kind::Facts, 3),
+        second,
+    ];
+    let log = read(&lines);
+    assert_eq!(log.end.unwrap().line_id, "b");
+    assert_eq!(log.last_evidence.unwrap().0.up_ms, 0);
+    assert_eq!(log.facts.unwrap().record, "");
+}
+
+#[test]
+fn after_a_take_over_the_losers_messages_are_no_evidence() {
+    let winner = Line { connection: Some("c-2".into()), took_over: true, ..line("b", Kind::Attach, 10) };
+    let log = read(&[line("a", Kind::Start, 0), winner, line("c", Kind::Seen, 20)]);
+    assert_eq!((log.last_evidence.unwrap().0.up_ms, log.take_overs, log.attachments), (10, 1, 2));
+}
+
+#[test]
+fn lines_that_do_not_parse_are_counted_and_skipped_wherever_they_stand() {
+    let mut bytes = b"\x00\xffgarbage\n".to_vec();
+    bytes.extend(line("a", Kind::Start, 0).to_bytes());
+    bytes.extend(br#"{"v":1,"id":"torn","#);
+    bytes.extend(line("b", Kind::Seen, 7).to_bytes());
+    bytes.extend(b"\n{\"v\":9,\"kind\":\"of another version\"}\n[1]\n");
+    let log = Log::parse(&bytes);
+    assert_eq!((log.skipped, log.last_evidence.unwrap().0.up_ms), (4, 7));
+}
+
+#[test]
+fn times_never_run_backwards_in_file_order() {
+    let mut back = line("b", Kind::Seen, 60_000);
+    back.stamp.wall_ms -= 7_200_000;
+    let log = read(&[line("a", Kind::Start, 0), back, line("c", Kind::End, 61_000)]);
+    assert!(log.clock_adjusted);
+    assert!(log.last_evidence.unwrap().0.wall_ms >= log.start.unwrap().stamp.wall_ms);
+}
+
+#[test]
+fn reading_in_pieces_is_reading_at_once() {
+    let lines =
+        [line("a", Kind::Start, 0), line("b", Kind::Attach, 1), line("c", Kind::Compact, 2), line("d", Kind::End, 3)];
+    let mut log = Log::default();
+    lines.iter().for_each(|line| log.extend(&line.to_bytes()));
+    assert_eq!(format!("{log:?}").len(), format!("{:?}", read(&lines)).len());
+    assert_eq!(log.compactions, 1);
+}

@@ -1,0 +1,107 @@
+use super::*;
+use crate::clock::Stamp;
+use crate::line::{Ended, Head, Opened};
+
+const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+
+fn stamp(seconds: i64) -> Stamp {
+    Stamp { wall_ms: 1_800_000_000_000 + seconds * 1000, boot: "b".into(), up_ms: 0 }
+}
+
+fn log(outcome: EndOutcome, witness: Witness, reason: &str) -> Log {
+    let at = Head { head: Some(SHA.into()), branch: Some("main".into()), reflog: None };
+    let opened = Opened {
+        session_id: "s-20270115080000-ab000102".into(),
+        key: "k".into(),
+        provider: "generic".into(),
+        external_id: "thread `7`\u{202e}".into(),
+        resumes: None,
+        beside_resume: false,
+    };
+    let judged_ms = (witness == Witness::Reaper).then_some(900_000);
+    let mut log = Log::default();
+    log.start = Some(Start { opened, stamp: stamp(0), at: at.clone(), witness: Witness::Connection, source: None });
+    log.last_evidence = Some((stamp(3_700), at.clone()));
+    log.client = Some("client 1".into());
+    log.attachments = 2;
+    let ended = Ended { outcome, reason: reason.into(), judged_ms };
+    log.end = Some(End { ended, stamp: stamp(5_000), at, witness, line_id: "e".into() });
+    let subject = "Close the fence ``` and \"quote\"".into();
+    let commits = Some(vec![Commit { sha: SHA.into(), tree: None, patch_id: None, subject }]);
+    log.facts = Some(Facts { commits, changed_files: None, ..Facts::default() });
+    log
+}
+
+#[test]
+fn an_interrupted_session_ends_at_its_last_evidence() {
+    let log = log(EndOutcome::Interrupted, Witness::Reaper, "expired");
+    let times = times(&log).unwrap();
+    assert_eq!(times.closed_ms, stamp(3_700).wall_ms);
+    assert_eq!(times.last_activity_ms, times.closed_ms);
+}
+
+#[test]
+fn an_end_that_a_hook_or_the_client_reports_is_itself_evidence() {
+    for witness in [Witness::Hook, Witness::Connection] {
+        let times = times(&log(EndOutcome::Interrupted, witness, "other")).unwrap();
+        assert_eq!((times.closed_ms, times.last_activity_ms), (stamp(5_000).wall_ms, stamp(5_000).wall_ms));
+    }
+}
+
+#[test]
+fn a_server_that_stops_says_nothing_of_its_clients() {
+    let times = times(&log(EndOutcome::Interrupted, Witness::Shutdown, "shutdown")).unwrap();
+    assert_eq!(times.closed_ms, stamp(3_700).wall_ms);
+}
+
+#[test]
+fn a_record_reads_like_this() {
+    let record =
+        render(&log(EndOutcome::Closed, Witness::Connection, "detach"), &Setting { worktree: "main" }).unwrap();
+    let expected = "---\n\
+        schema: \"majordomus/session@1\"\n\
+        session_id: \"s-20270115080000-ab000102\"\n\
+        provider: \"generic\"\n\
+        external_id: \"thread `7`\\u202e\"\n\
+        client: \"client 1\"\n\
+        started_at: \"2027-01-15T08:00:00.000Z\"\n\
+        closed_at: \"2027-01-15T09:23:20.000Z\"\n\
+        last_activity_at: \"2027-01-15T09:23:20.000Z\"\n\
+        outcome: \"closed\"\n\
+        end_reason: \"detach\"\n\
+        end_witness: \"connection\"\n\
+        attachments: 2\n\
+        take_overs: 0\n\
+        compactions: 0\n\
+        repository_roots: null\n\
+        worktree: \"main\"\n\
+        branch: \"main\"\n\
+        start_head: \"0123456789abcdef0123456789abcdef01234567\"\n\
+        head: \"0123456789abcdef0123456789abcdef01234567\"\n\
+        head_tree: null\n\
+        commits:\n  - sha: \"0123456789abcdef0123456789abcdef01234567\"\n    tree: null\n    patch_id: null\n    \
+        subject: \"Close the fence ``` and \\\"quote\\\"\"\n\
+        changed_files: null\n\
+        resumes: null\n\
+        clock_adjusted: false\n\
+        redactions: 0\n\
+        ---\n\
+        \n\
+        # Session on `main`, 15 January 2027\n\
+        \n\
+        **Closed on purpose:** the client detached over its own connection (reason `detach`).\n\
+        \n\
+        - **Client:** `client 1` as ``thread `7`\\u{202e}`` of provider `generic`\n\
+        - **Time:** 08:00:00 to 09:23:20 UTC (1 hour and 23 minutes)\n\
+        - **Connections:** attached 2 times\n\
+        - **HEAD:** `0123456` at the start, `0123456` at the end\n\
+        \n\
+        ## Commits that appeared here\n\
+        \n\
+        - `0123456` ````Close the fence ``` and \"quote\"````\n\
+        \n\
+        ## Files that changed\n\
+        \n\
+        Unknown: git could not say.\n";
+    assert_eq!(record, expected);
+}

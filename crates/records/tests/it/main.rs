@@ -1,0 +1,12 @@
+//! The durable side with faults put in its way: a disk that stops, forgets, fills up or is shared, and a clock that is
+//! moved by hand.
+
+#![allow(clippy::unwrap_used, reason = "what a test needs and does not get is its failure")]
+
+mod clocks;
+mod crossing;
+mod facts;
+mod layout;
+mod sim;
+mod stops;
+mod world;

@@ -1,0 +1,165 @@
+//! One checkout on a simulated disk, and what can be asked of it afterwards.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use majordomus_episodes_core::EpisodeKey;
+use majordomus_records::append::holder_id;
+use majordomus_records::clock::{Clock, Stamp};
+use majordomus_records::ending::{EndedAs, Ending};
+use majordomus_records::facts::Facts;
+use majordomus_records::git::{Git, OutOfTime, Question};
+use majordomus_records::holder::Holder;
+use majordomus_records::joining::{Joined, Joining};
+use majordomus_records::line::{EndOutcome, Witness};
+use majordomus_records::log::Log;
+use majordomus_records::state::{RECORDS, State};
+use majordomus_records::store::Parts;
+use majordomus_records::{Checkout, Policy, Store, StoreError};
+
+use crate::sim::SimDisk;
+
+/// The grace in these tests.
+pub(crate) const GRACE: Duration = Duration::from_secs(900);
+
+/// A clock that is moved by hand.
+#[derive(Clone)]
+pub(crate) struct Hand(Arc<Mutex<Stamp>>);
+
+impl Hand {
+    pub(crate) fn advance(&self, by: Duration) {
+        let mut stamp = self.0.lock().unwrap();
+        stamp.wall_ms += i64::try_from(by.as_millis()).unwrap();
+        stamp.up_ms += u64::try_from(by.as_millis()).unwrap();
+    }
+
+    /// Moves only the wall clock, as a person or a time server does.
+    pub(crate) fn jump(&self, ms: i64) {
+        self.0.lock().unwrap().wall_ms += ms;
+    }
+
+    /// Boots the machine anew: the time awake begins at 0.
+    pub(crate) fn boot(&self, name: &str) {
+        let mut stamp = self.0.lock().unwrap();
+        (stamp.boot, stamp.up_ms) = (name.into(), 0);
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Stamp {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A repository without commits, which answers at once.
+struct NoCommits;
+
+impl Git for NoCommits {
+    fn ask(&self, _question: &Question<'_>, _limit: Duration) -> Result<Facts, OutOfTime> {
+        Ok(Facts { commits: Some(Vec::new()), changed_files: Some(Vec::new()), ..Facts::default() })
+    }
+}
+
+/// One checkout.
+pub(crate) struct World {
+    pub(crate) disk: SimDisk,
+    pub(crate) clock: Hand,
+    folder: tempfile::TempDir,
+}
+
+/// One process that works in the checkout.
+pub(crate) struct Process {
+    pub(crate) store: Store,
+    pub(crate) holder: Holder,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let start = Stamp { wall_ms: 1_800_000_000_000, boot: "first".into(), up_ms: 1_000_000 };
+        let clock = Hand(Arc::new(Mutex::new(start)));
+        Self { disk: SimDisk::default(), clock, folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.root().join(".git/majordomus/main")
+    }
+
+    /// Starts another process.
+    pub(crate) fn process(&self) -> Process {
+        let git_dir = self.root().join(".git");
+        let worktree = Some(self.root().to_path_buf());
+        let checkout =
+            Checkout { worktree, git_dir: git_dir.clone(), common_dir: git_dir.clone(), name: "main".into() };
+        let parts =
+            Parts { disk: Arc::new(self.disk.clone()), clock: Arc::new(self.clock.clone()), git: Arc::new(NoCommits) };
+        let policy = Policy { grace: GRACE, idle: None };
+        let store = Store::with(checkout, State::new(&git_dir, "main", None), policy, parts);
+        Process { store, holder: Holder::new(holder_id().unwrap()) }
+    }
+
+    /// The published records, by path.
+    pub(crate) fn records(&self) -> Vec<(PathBuf, String)> {
+        let paths = self.disk.below(&self.root().join(RECORDS));
+        let read = |path: PathBuf| {
+            use majordomus_records::disk::Disk;
+            let text = String::from_utf8(self.disk.read(&path).unwrap()).unwrap();
+            (path, text)
+        };
+        paths.into_iter().map(read).collect()
+    }
+
+    /// The logs in `open/` and `ended/` that hold a session.
+    pub(crate) fn logs(&self) -> Vec<Log> {
+        use majordomus_records::disk::Disk;
+        let logs = self
+            .disk
+            .below(&self.state())
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        logs.map(|path| Log::parse(&self.disk.read(&path).unwrap())).filter(|log| log.start.is_some()).collect()
+    }
+
+    /// Finishes what is left, as the commands of the following days do.
+    pub(crate) fn recover(&self) {
+        self.clock.advance(GRACE * 200);
+        for _ in 0..3 {
+            self.process().store.sweep().unwrap();
+        }
+    }
+}
+
+pub(crate) fn key() -> EpisodeKey {
+    EpisodeKey::new("generic", "thread-7").unwrap()
+}
+
+impl Process {
+    pub(crate) fn attach(&self) -> Result<Joined, StoreError> {
+        let joining = Joining { connection: Some((&self.holder, 1)), client: Some("test 1"), ..Joining::default() };
+        self.store.start(&key(), Witness::Connection, joining)
+    }
+
+    pub(crate) fn seen(&self) -> Result<(), StoreError> {
+        self.store.seen(&key(), (self.holder.id(), 1), Duration::ZERO)
+    }
+
+    pub(crate) fn detach(&self) -> Result<EndedAs, StoreError> {
+        let holder = Some(self.holder.id());
+        let (outcome, witness) = (EndOutcome::Closed, Witness::Connection);
+        self.store.end(&key(), Ending::Said { outcome, reason: "detach", witness, holder, last_evidence_ago: None })
+    }
+
+    pub(crate) fn expire(&self) -> Result<EndedAs, StoreError> {
+        self.store.end(&key(), Ending::Silence { own: None })
+    }
+}
+
+/// Reads one field of a record's front matter.
+pub(crate) fn field<'a>(record: &'a str, name: &str) -> &'a str {
+    let line = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.unwrap_or_else(|| panic!("the record has no {name}:\n{record}")).trim_matches('"')
+}
