@@ -1,0 +1,168 @@
+//! What the command line may say.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use majordomus_providers::EventKind;
+use majordomus_records::Policy;
+
+/// The variable that stands for `--grace-seconds`.
+pub(crate) const GRACE_SECONDS: &str = "MAJORDOMUS_GRACE_SECONDS";
+/// The variable that stands for `--idle-seconds`.
+pub(crate) const IDLE_SECONDS: &str = "MAJORDOMUS_IDLE_SECONDS";
+
+/// Keeps a truthful record of every sitting of an AI coding agent, in the repository it worked in.
+#[derive(Debug, Parser)]
+#[command(name = "majordomus", version, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve one client over stdio; its connection draws the boundary of its episode.
+    Mcp(Mcp),
+    /// Record what a provider's hooks report, and show what is recorded how.
+    #[command(subcommand)]
+    Capture(Capture),
+    /// Read the session records of this repository.
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// List the episodes that are open in this checkout.
+    Episodes(Reading),
+    /// Check that everything needed to record is in place here.
+    Doctor(Reading),
+    /// Show the whole lifecycle with real processes in a throwaway repository.
+    Demo,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Accepted so that one configuration serves every version; stdio needs no port.
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub(crate) http_port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) silence: SilenceArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Capture {
+    /// Record one event; the payload is one JSON object on standard input. What a provider's hook runs.
+    Session(CaptureSession),
+    /// Show for each provider what is recorded, and whether that has been seen to work.
+    Status(Reading),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CaptureSession {
+    /// Whose event it is.
+    #[arg(long, value_name = "ID")]
+    pub(crate) provider: String,
+    /// Which event.
+    #[arg(long)]
+    pub(crate) event: EventArg,
+    #[command(flatten)]
+    pub(crate) silence: SilenceArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum EventArg {
+    Start,
+    End,
+    Compact,
+    Activity,
+}
+
+impl From<EventArg> for EventKind {
+    fn from(event: EventArg) -> Self {
+        match event {
+            EventArg::Start => Self::Start,
+            EventArg::End => Self::End,
+            EventArg::Compact => Self::Compact,
+            EventArg::Activity => Self::Activity,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// List the records, newest first.
+    List {
+        /// How many to show.
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// Show those that began before this session.
+        #[arg(long, value_name = "SESSION_ID")]
+        after: Option<String>,
+        #[command(flatten)]
+        reading: Reading,
+    },
+    /// Print one record.
+    Show {
+        /// Its id, for example s-20260102030405-0a1b2c3d.
+        session_id: String,
+        #[command(flatten)]
+        reading: Reading,
+    },
+}
+
+/// What every command that reads can be told.
+#[derive(Debug, Args)]
+pub(crate) struct Reading {
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) silence: SilenceArgs,
+}
+
+/// How long silence may last.
+#[derive(Debug, Args)]
+pub(crate) struct SilenceArgs {
+    /// How long an episode waits for its client after the connection was lost [default: 900; or MAJORDOMUS_GRACE_SECONDS].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    grace_seconds: Option<u32>,
+    /// How long an episode of hooks waits for their next event [default: what the provider declares; or MAJORDOMUS_IDLE_SECONDS].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    idle_seconds: Option<u32>,
+}
+
+/// Says that an environment variable holds no number of seconds.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} is {value:?}, not a whole number of seconds from 1")]
+pub(crate) struct BadVariable {
+    pub(crate) name: &'static str,
+    value: OsString,
+}
+
+impl SilenceArgs {
+    /// Joins arguments, environment and defaults, in this order. Also tells what in the environment was no number;
+    /// what it stands for keeps its default.
+    pub(crate) fn policy(&self) -> (Policy, Option<BadVariable>) {
+        let mut policy = Policy::default();
+        let mut bad = None;
+        let mut seconds = |argument: Option<u32>, name| {
+            argument.or_else(|| {
+                variable(name).unwrap_or_else(|error| {
+                    bad = Some(error);
+                    None
+                })
+            })
+        };
+        if let Some(grace) = seconds(self.grace_seconds, GRACE_SECONDS) {
+            policy.grace = Duration::from_secs(grace.into());
+        }
+        policy.idle = seconds(self.idle_seconds, IDLE_SECONDS).map(|idle| Duration::from_secs(idle.into()));
+        (policy, bad)
+    }
+}
+
+fn variable(name: &'static str) -> Result<Option<u32>, BadVariable> {
+    let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    match value.to_str().and_then(|text| text.parse().ok()).filter(|seconds| *seconds >= 1) {
+        Some(seconds) => Ok(Some(seconds)),
+        None => Err(BadVariable { name, value }),
+    }
+}

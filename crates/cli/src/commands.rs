@@ -1,0 +1,84 @@
+//! One module per command, and how a failure becomes an exit code.
+
+mod capture;
+mod demo;
+mod doctor;
+mod episodes;
+mod mcp;
+mod sessions;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use majordomus_records::{Checkout, Policy, Store};
+
+use crate::args::{Cli, Command, SilenceArgs};
+use crate::output::{self, Hint};
+
+/// Runs the command that `arguments` name, the program's own name first.
+///
+/// Exits 0, 1 where the user can fix it, 2 for a wrong command line, 101 for a bug. No path under `capture` ends with 2:
+/// a hook's exit code 2 can block a person's prompt.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let captures = arguments.get(1).is_some_and(|argument| argument == "capture");
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let wrong = error.use_stderr();
+            // A closed output is nothing to report on.
+            let _ = error.print();
+            return ExitCode::from(match (wrong, captures) {
+                (false, _) => 0,
+                (true, true) => output::FAILED,
+                (true, false) => output::USAGE,
+            });
+        }
+    };
+    let done = match cli.command {
+        Command::Mcp(arguments) => mcp::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Episodes(reading) => episodes::run(&reading),
+        Command::Doctor(reading) => doctor::run(&reading),
+        Command::Demo => demo::run(),
+    };
+    done.unwrap_or_else(|error| output::failure(&error))
+}
+
+/// The checkout that the command runs in.
+fn here() -> anyhow::Result<Checkout> {
+    let folder = std::env::current_dir().context("cannot tell the current folder")?;
+    Checkout::find(&folder).hint("run this inside a git repository; `git init` makes one")
+}
+
+/// The policy that arguments and environment ask for; a variable that holds no number is an error.
+fn policy(silence: &SilenceArgs) -> anyhow::Result<Policy> {
+    let (policy, bad) = silence.policy();
+    match bad {
+        None => Ok(policy),
+        Some(bad) => {
+            let hint = format!("unset {0}, or set it to a number such as 900", bad.name);
+            Err(bad).hint(hint)
+        }
+    }
+}
+
+/// Opens the episodes of this checkout and finishes what nobody else is left to finish.
+fn swept(silence: &SilenceArgs) -> anyhow::Result<Store> {
+    let store = Store::open(here()?, policy(silence)?);
+    let swept = store.sweep().context("cannot look through the open episodes")?;
+    for trouble in swept.troubles {
+        output::note(&format!("warning: {trouble}"));
+    }
+    Ok(store)
+}
+
+/// Looks up an environment variable that names a folder.
+fn folder_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
