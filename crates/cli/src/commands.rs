@@ -10,6 +10,7 @@ mod sessions;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Parser;
@@ -24,6 +25,7 @@ use crate::output::{self, Hint};
 /// a hook's exit code 2 can block a person's prompt.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    survive_a_file_limit();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let captures = arguments.get(1).is_some_and(|argument| argument == "capture");
     let cli = match Cli::try_parse_from(&arguments) {
@@ -48,6 +50,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo => demo::run(),
     };
     done.unwrap_or_else(|error| output::failure(&error))
+}
+
+/// Makes a write beyond the file size limit an error like any other: by default its signal ends the process, and with
+/// it the agent's hook.
+fn survive_a_file_limit() {
+    // Without the handler the limit kills, as it does everybody else.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
 /// The checkout that the command runs in.

@@ -65,7 +65,10 @@ impl Store {
         let now = self.disk.identity(&at.path).map_err(StoreError::io("cannot read", &at.path))?;
         let tail = at.file.read_from(read as u64).map_err(StoreError::io("cannot read", &at.path))?;
         log.extend(&tail);
-        Ok((now == Some(ours) && log.counts(&line.id)).then_some(log))
+        // A log that has ended has been, or will be, renamed; what stands before its end happened all the same. Any
+        // other that the path does not name any more was taken away, and nobody will read it.
+        let kept = now == Some(ours) || log.end.is_some();
+        Ok((kept && log.counts(&line.id)).then_some(log))
     }
 }
 
@@ -119,6 +122,8 @@ pub(crate) fn is_environment(error: &io::Error) -> bool {
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::FileTooLarge
             | io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::AlreadyExists
     )
 }
 

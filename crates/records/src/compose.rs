@@ -188,8 +188,12 @@ impl Store {
 
     /// Counts a failure that is not the whole disk's, and puts the log away after the third.
     fn failed(&self, error: ComposeError, root: &Path, session_id: &str) -> Result<Composed, ComposeError> {
-        let environment =
-            matches!(&error, ComposeError::Store(StoreError::Io { source, .. }) if is_environment(source));
+        let environment = match &error {
+            ComposeError::Store(StoreError::Io { source, .. }) => is_environment(source),
+            // The folder's fault and not the log's; it may be mended at any time.
+            ComposeError::LeadsOut(_) => true,
+            ComposeError::Store(_) | ComposeError::Occupied(_) | ComposeError::NotALog(_) => false,
+        };
         if environment {
             return Err(error);
         }

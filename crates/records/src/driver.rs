@@ -1,5 +1,6 @@
 //! What joins the board of a server to the repository: in this process, or through the command.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,14 +16,17 @@ use crate::capture::{self, CaptureError, Captured, Event};
 use crate::clock::rfc3339;
 use crate::ending::EndedAs;
 use crate::holder::Holder;
+use crate::state::key_hash;
 use crate::store::{Store, StoreError};
 
 /// Records a server's episodes into its checkout, by the same function that the command runs.
 pub struct RecordDriver {
     store: Store,
     holder: Holder,
-    /// Sessions that have ended and whose records still wait, and which key each connection joined last.
+    /// Sessions that have ended and whose records still wait.
     waiting: Mutex<Vec<String>>,
+    /// What each connection joined last, as the hash of its key.
+    joined: Mutex<HashMap<PeerId, String>>,
 }
 
 impl RecordDriver {
@@ -31,7 +35,7 @@ impl RecordDriver {
     /// # Errors
     /// [`StoreError::Random`] where the machine has no random bytes.
     pub fn new(store: Store) -> Result<Self, StoreError> {
-        Ok(Self { store, holder: Holder::new(holder_id()?), waiting: Mutex::default() })
+        Ok(Self { store, holder: Holder::new(holder_id()?), waiting: Mutex::default(), joined: Mutex::default() })
     }
 
     /// The episodes it records into.
@@ -133,6 +137,17 @@ struct With<'a> {
 
 impl EpisodeDriver for RecordDriver {
     fn open(&self, opening: &Opening) -> Report {
+        let key = key_hash(&opening.key);
+        let left = {
+            let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever had it before has been taken over from, and lets nothing go any more by leaving.
+            joined.retain(|peer, held| *peer == opening.peer || *held != key);
+            joined.insert(opening.peer, key.clone())
+        };
+        // A connection that joins another episode has let the earlier one go.
+        if let Some(left) = left.filter(|left| *left != key) {
+            self.holder.release(&self.store.now(), &left);
+        }
         let with = With { peer: Some(opening.peer), client: opening.client.as_deref(), ..With::default() };
         self.run(&opening.key, EventKind::Start, with)
     }
@@ -140,7 +155,11 @@ impl EpisodeDriver for RecordDriver {
     fn close(&self, closing: &Closing) -> Report {
         let with =
             With { reason: Some(closing.reason), last_evidence_ago: closing.last_evidence_ago, ..With::default() };
-        self.run(&closing.key, EventKind::End, with)
+        let report = self.run(&closing.key, EventKind::End, with);
+        if report.outcome == Outcome::Recorded {
+            self.holder.release(&self.store.now(), &key_hash(&closing.key));
+        }
+        report
     }
 
     fn seen(&self, seen: &Seen) {

@@ -200,13 +200,14 @@ impl Store {
         }
     }
 
-    /// Finds the session of a key that ended last before `session_id` began.
+    /// Finds the session of a key that ended last before the session `session_id` of that key did.
     pub(crate) fn ended_last(&self, root: &Path, hash: &str, session_id: &str) -> Option<String> {
         let bytes = self.disk.read(&state::history(root)).ok()?;
-        let lines = bytes.rsplit(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-        let mut ids =
-            lines.filter_map(|line| line.split_once(' ')).filter(|(of, id)| *of == hash && state::is_session_id(id));
-        ids.find(|(_, id)| *id != session_id).map(|(_, id)| id.to_owned())
+        let lines = bytes.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+        let ids = lines.filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == hash).map(|(_, id)| id);
+        // In the order in which they ended; a session that waits long for its record is not the last any more.
+        let before = ids.take_while(|id| *id != session_id).filter(|id| state::is_session_id(id));
+        before.last().map(str::to_owned)
     }
 }
 

@@ -1,9 +1,10 @@
 //! A process that holds connections, as other processes can see it.
 //!
 //! Each such process keeps one small file in `holders/`, locked for as long as it lives: the kernel gives the lock
-//! back in every kind of death, so no process id is ever judged. The file's content is the last beat, from which the
-//! grace of a silent but held episode runs once the process is gone.
+//! back in every kind of death, so no process id is ever judged. The file says which episodes are held, and when that
+//! was last true: from then runs the grace of a silent but held episode once the process is gone.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -13,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Stamp;
 use crate::disk::{Disk, File, Open};
 
-/// How other processes see the holder of a connection.
+/// How other processes see the holder of an episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It lives, and so does the hold.
     Alive,
-    /// It is gone; the last beat that it left, if it can be read.
+    /// It is gone or has let the episode go; when it last held it, if that is known.
     Gone(Option<Stamp>),
 }
 
@@ -27,6 +28,8 @@ struct Beat {
     v: u32,
     #[serde(flatten)]
     stamp: Stamp,
+    /// The hashes of the keys that are held.
+    holds: BTreeSet<String>,
 }
 
 /// This process's own file in `holders/`, made when it first holds an episode.
@@ -38,6 +41,7 @@ pub struct Holder {
 struct Kept {
     file: Box<dyn File>,
     path: PathBuf,
+    holds: BTreeSet<String>,
 }
 
 impl Holder {
@@ -53,24 +57,37 @@ impl Holder {
         &self.id
     }
 
-    /// Makes sure that the file is there and locked below the state folder `root`.
-    pub(crate) fn stand(&self, disk: &dyn Disk, root: &Path, now: &Stamp) -> io::Result<()> {
+    /// Notes that this process holds the episode of a key, in its locked file below the state folder `root`.
+    pub(crate) fn hold(&self, disk: &dyn Disk, root: &Path, now: &Stamp, key: &str) -> io::Result<()> {
         let mut kept = self.kept();
-        if kept.is_some() {
-            return Ok(());
+        if kept.is_none() {
+            *kept = Some(self.stand_up(disk, root)?);
         }
-        let folder = root.join("holders");
-        disk.make_folders(&folder, true)?;
+        let Some(kept) = kept.as_mut() else { return Ok(()) };
+        kept.holds.insert(key.into());
+        kept.write(now)
+    }
+
+    fn stand_up(&self, disk: &dyn Disk, root: &Path) -> io::Result<Kept> {
+        disk.make_folders(&root.join("holders"), true)?;
         let path = holder_file(root, &self.id);
         loop {
-            let mut file = disk.open(&path, Open::Create)?;
+            let file = disk.open(&path, Open::Create)?;
             file.lock()?;
             // Somebody who clears up may have removed it before the lock was ours.
             if disk.identity(&path)? == Some(file.identity()?) {
-                file.overwrite(&beat(now))?;
-                *kept = Some(Kept { file, path });
-                return Ok(());
+                return Ok(Kept { file, path, holds: BTreeSet::new() });
             }
+        }
+    }
+
+    /// Notes that this process has let the episode of a key go. Where that cannot be written the episode counts as held
+    /// until the process is gone.
+    pub(crate) fn release(&self, now: &Stamp, key: &str) {
+        if let Some(kept) = self.kept().as_mut()
+            && kept.holds.remove(key)
+        {
+            let _ = kept.write(now);
         }
     }
 
@@ -80,10 +97,7 @@ impl Holder {
     /// # Errors
     /// The operating system's.
     pub fn beat(&self, now: &Stamp) -> io::Result<()> {
-        match self.kept().as_mut() {
-            Some(kept) => kept.file.overwrite(&beat(now)),
-            None => Ok(()),
-        }
+        self.kept().as_mut().map_or(Ok(()), |kept| kept.write(now))
     }
 
     /// Gives the file up without a trace, where no episode waits for what it says.
@@ -98,25 +112,33 @@ impl Holder {
     }
 }
 
-/// Looks whether the holder of `connection` lives.
-pub(crate) fn presence(disk: &dyn Disk, roots: &[PathBuf], connection: &str) -> Presence {
+impl Kept {
+    fn write(&mut self, now: &Stamp) -> io::Result<()> {
+        let beat = Beat { v: 1, stamp: now.clone(), holds: self.holds.clone() };
+        self.file.overwrite(&serde_json::to_vec(&beat)?)
+    }
+}
+
+/// Looks whether the holder of `connection` lives and holds the episode of `key`.
+pub(crate) fn presence(disk: &dyn Disk, roots: &[PathBuf], connection: &str, key: &str) -> Presence {
     let Some((holder, _)) = connection.rsplit_once('-') else { return Presence::Gone(None) };
     if !is_holder_id(holder) {
         return Presence::Gone(None);
     }
     for root in roots {
-        let path = holder_file(root, holder);
-        let Ok(mut file) = disk.open(&path, Open::Existing) else { continue };
-        match file.try_lock() {
-            Ok(false) => return Presence::Alive,
-            // Unlocked as soon as `file` is dropped; a holder that stands up meanwhile waits that long.
-            Ok(true) => {
-                let beat = file.read_from(0).ok().and_then(|bytes| serde_json::from_slice::<Beat>(&bytes).ok());
-                return Presence::Gone(beat.map(|beat| beat.stamp));
-            }
-            // Where locks do not work nothing can be said of the holder, and nothing may be ended for it.
-            Err(_) => return Presence::Alive,
-        }
+        let Ok(mut file) = disk.open(&holder_file(root, holder), Open::Existing) else { continue };
+        // A lock that is taken here is given back as soon as `file` is dropped; where locks do not work nothing can be
+        // said of the holder, and nothing may be ended for it.
+        let lives = !file.try_lock().unwrap_or(false);
+        let beat = file.read_from(0).ok().and_then(|bytes| serde_json::from_slice::<Beat>(&bytes).ok());
+        return match beat {
+            // Half-written, as its owner may be about to finish.
+            None if lives => Presence::Alive,
+            None => Presence::Gone(None),
+            Some(beat) if !beat.holds.contains(key) => Presence::Gone(None),
+            Some(_) if lives => Presence::Alive,
+            Some(beat) => Presence::Gone(Some(beat.stamp)),
+        };
     }
     Presence::Gone(None)
 }
@@ -145,9 +167,4 @@ fn is_holder_id(text: &str) -> bool {
 
 fn holder_file(root: &Path, id: &str) -> PathBuf {
     root.join("holders").join(format!("{id}.json"))
-}
-
-fn beat(now: &Stamp) -> Vec<u8> {
-    let beat = Beat { v: 1, stamp: now.clone() };
-    serde_json::to_vec(&beat).expect("a beat holds only strings and numbers")
 }

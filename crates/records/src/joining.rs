@@ -70,7 +70,9 @@ impl Store {
                 continue;
             }
             if let Some((holder, _)) = joining.connection {
-                holder.stand(&*self.disk, &at.root, &now).map_err(StoreError::io("cannot stand up in", &at.root))?;
+                holder
+                    .hold(&*self.disk, &at.root, &now, &state::key_hash(key))
+                    .map_err(StoreError::io("cannot stand up in", &at.root))?;
             }
             let same = connection.is_some() && log.connection == connection;
             let mut line = self.line(Kind::Start, now, witness)?;

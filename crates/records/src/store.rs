@@ -229,7 +229,7 @@ impl Store {
         let silent_for = log.silent_for(now).unwrap_or_default();
         let (limit, waited) = match (start.witness, &log.connection) {
             (Witness::Connection, Some(connection)) => {
-                match holder::presence(&*self.disk, self.state.roots(), connection) {
+                match holder::presence(&*self.disk, self.state.roots(), connection, &start.opened.key) {
                     Presence::Alive => return Silence::Held,
                     // The grace runs from the loss: the last beat, if that is younger than the last evidence.
                     Presence::Gone(beat) => {

@@ -24,12 +24,18 @@ fn record(arguments: &CaptureSession) -> ExitCode {
     if let Some(bad) = bad {
         output::note(&format!("warning: {bad}; the default is used"));
     }
+    let cwd = std::env::current_dir().ok();
+    if cwd.is_none() {
+        // An agent may have removed the folder that it started us in. Finding the payload's repository goes by absolute
+        // paths, but what finds it wants the process to be somewhere.
+        let _ = std::env::set_current_dir("/");
+    }
     let line = match input::payload(std::io::stdin().as_fd()) {
         Ok(payload) => session(&Request {
             provider: &arguments.provider,
             kind: arguments.event.into(),
             payload: &payload,
-            cwd: std::env::current_dir().ok().as_deref(),
+            cwd: cwd.as_deref(),
             variable: super::folder_variable,
             policy,
         }),
