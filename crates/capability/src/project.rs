@@ -1,0 +1,3 @@
+//! What each surface shows of the registry.
+
+pub mod mcp;

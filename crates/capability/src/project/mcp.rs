@@ -1,0 +1,161 @@
+//! The Model Context Protocol: capabilities as tools, refusals as results that a model can read.
+
+mod revision;
+
+use std::sync::OnceLock;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+pub use revision::Revision;
+
+use crate::context::Context;
+use crate::descriptor::Effect;
+use crate::refusal::Refusal;
+use crate::registry::{Capability, Registry};
+
+/// The key in a refusal's `_meta` that tells programs its code and whether a retry helps.
+///
+/// The specification wants a reverse-DNS prefix whose second label is neither `mcp` nor `modelcontextprotocol`.
+pub const ERROR_META: &str = "dev.majordomus/error";
+
+/// The registry as a Model Context Protocol server shows it.
+#[derive(Debug)]
+pub struct Tools {
+    registry: Registry,
+    lists: [OnceLock<Box<RawValue>>; Revision::ALL.len()],
+}
+
+/// One `tools/call`.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The tool's name.
+    pub name: &'a str,
+    /// The arguments as they came, if any came.
+    pub arguments: Option<&'a RawValue>,
+    /// What the caller has to learn with the next result, whatever it asked.
+    pub notice: Option<&'a str>,
+}
+
+/// Says that no tool has that name: a fault of the protocol, not a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tool of that name")]
+pub struct UnknownTool;
+
+impl Tools {
+    /// Projects `registry`.
+    #[must_use]
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, lists: Default::default() }
+    }
+
+    /// The capabilities behind the tools.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The names of the tools, in order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.registry.capabilities().iter().filter_map(|capability| capability.descriptor().tool)
+    }
+
+    /// The result of `tools/list` in that revision; built once.
+    #[must_use]
+    pub fn list(&self, revision: Revision) -> &RawValue {
+        self.lists[revision as usize].get_or_init(|| {
+            let tools = self.registry.capabilities().iter().filter_map(|capability| tool(capability, revision));
+            raw(&json!({ "tools": tools.collect::<Vec<_>>() }))
+        })
+    }
+
+    /// Calls a tool and returns the result of `tools/call` in that revision, a refusal included.
+    ///
+    /// Arguments that are absent or `null` count as `{}`; whatever else is not an object is refused like any other
+    /// wrong argument.
+    ///
+    /// # Errors
+    /// [`UnknownTool`].
+    pub fn call(&self, context: &Context, revision: Revision, call: Call<'_>) -> Result<Box<RawValue>, UnknownTool> {
+        let mut all = self.registry.capabilities().iter();
+        let capability = all.find(|capability| capability.descriptor().tool == Some(call.name)).ok_or(UnknownTool)?;
+        let arguments = call.arguments.map_or("{}", RawValue::get);
+        Ok(match capability.call(context, arguments, call.notice) {
+            Ok(answer) => answered(&answer, revision),
+            Err(refusal) => refused(&refusal, call.notice),
+        })
+    }
+}
+
+/// One entry of `tools/list`; `None` for a capability that is no tool.
+fn tool(capability: &Capability, revision: Revision) -> Option<Value> {
+    let declared = capability.descriptor();
+    let mut tool = json!({ "name": declared.tool? });
+    if revision.has_titles() {
+        tool["title"] = declared.title.into();
+    }
+    tool["description"] = declared.description.into();
+    tool["inputSchema"] = capability.input().clone();
+    if revision.has_structured_content() {
+        tool["outputSchema"] = capability.output().clone();
+    }
+    if revision.has_annotations() {
+        // All four are written out: a client that assumes the defaults asks the person before each call.
+        let mut hints = json!({
+            "readOnlyHint": declared.effect == Effect::Read,
+            "destructiveHint": declared.effect == Effect::Destroy,
+            "idempotentHint": declared.idempotent,
+            "openWorldHint": false,
+        });
+        if !revision.has_titles() {
+            hints["title"] = declared.title.into();
+        }
+        tool["annotations"] = hints;
+    }
+    Some(tool)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered<'a> {
+    content: [Text<'a>; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+struct Text<'a> {
+    text: &'a str,
+}
+
+fn answered(answer: &RawValue, revision: Revision) -> Box<RawValue> {
+    let structured_content = revision.has_structured_content().then_some(answer);
+    raw(&Answered { content: [Text { text: answer.get() }], structured_content })
+}
+
+/// A refusal has no structured content: clients check that against the output schema even in errors.
+fn refused(refusal: &Refusal, notice: Option<&str>) -> Box<RawValue> {
+    let mut text = format!("{}: {}", refusal.code.as_str(), refusal.message);
+    if let Some(hint) = &refusal.hint {
+        text.push_str("\nhint: ");
+        text.push_str(hint);
+    }
+    let mut content = vec![json!(Text { text: &text })];
+    if let Some(notice) = notice {
+        content.push(json!(Text { text: &format!("notice: {notice}") }));
+    }
+    raw(&json!({
+        "content": content,
+        "isError": true,
+        "_meta": { ERROR_META: { "code": refusal.code.as_str(), "retry": refusal.code.retry() } },
+    }))
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("strings, numbers and JSON that was checked always serialise")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The ordered table of capabilities, and what it refuses.
+
+mod error;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+pub use error::{DESCRIPTION_MAX, RegistrationError, TITLE_MAX};
+
+use crate::context::Context;
+use crate::descriptor::Descriptor;
+use crate::refusal::{Code, Refusal};
+use crate::{arguments, schema};
+
+/// A field that every answer can carry and that no output type declares itself.
+pub const NOTICE: &str = "notice";
+
+type Handler = Box<dyn Fn(&Context, &str, Option<&str>) -> Result<Box<RawValue>, Refusal> + Send + Sync>;
+
+/// The capabilities in the order in which every surface shows them.
+#[derive(Debug, Default)]
+pub struct Registry {
+    capabilities: Vec<Capability>,
+}
+
+impl Registry {
+    /// Makes an empty registry.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a capability behind those that are there.
+    ///
+    /// # Errors
+    /// [`RegistrationError`] for a declaration that some surface could not show or that contradicts another; nothing
+    /// is added then.
+    pub fn add<I, O>(
+        &mut self,
+        descriptor: Descriptor,
+        handler: fn(&Context, I) -> Result<O, Refusal>,
+    ) -> Result<&mut Self, RegistrationError>
+    where
+        I: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + JsonSchema + 'static,
+    {
+        let (input, mut output) = (schema::input::<I>(), schema::output::<O>());
+        error::check(&self.capabilities, &descriptor, &input, &output)?;
+        output["properties"][NOTICE] = json!({
+            "type": "string",
+            "description": "Something that happened to this session and that you should know; usually absent.",
+        });
+        let handler: Handler = Box::new(move |context, arguments, notice| {
+            let output = handler(context, arguments::parse(arguments)?)?;
+            to_raw_value(&Answer { output, notice }).map_err(|error| Refusal::new(Code::Internal, error))
+        });
+        self.capabilities.push(Capability { descriptor, input, output, handler });
+        Ok(self)
+    }
+
+    /// The capabilities, in order.
+    #[must_use]
+    pub fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    /// The capability of that id.
+    #[must_use]
+    pub fn capability(&self, id: &str) -> Option<&Capability> {
+        self.capabilities.iter().find(|capability| capability.descriptor.id == id)
+    }
+}
+
+/// One registered capability.
+pub struct Capability {
+    descriptor: Descriptor,
+    input: Value,
+    output: Value,
+    handler: Handler,
+}
+
+impl Capability {
+    /// What was declared.
+    #[must_use]
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The JSON Schema of the arguments: a closed object.
+    #[must_use]
+    pub fn input(&self) -> &Value {
+        &self.input
+    }
+
+    /// The JSON Schema of the answer: an object, which may gain fields in later versions.
+    #[must_use]
+    pub fn output(&self) -> &Value {
+        &self.output
+    }
+
+    /// Calls it with the JSON object `arguments` and answers with a JSON object on one line; `notice` travels with
+    /// an answer as its last field.
+    ///
+    /// # Errors
+    /// A [`Refusal`] with a code that the descriptor lists, [`Code::InvalidInput`] for arguments that do not fit, or
+    /// [`Code::Internal`] where the handler panicked: one caller's bug is not everybody's.
+    pub fn call(&self, context: &Context, arguments: &str, notice: Option<&str>) -> Result<Box<RawValue>, Refusal> {
+        let answer =
+            catch_unwind(AssertUnwindSafe(|| (self.handler)(context, arguments, notice))).unwrap_or_else(|_| {
+                Err(Refusal::new(Code::Internal, format!("{} failed; this is a bug", self.descriptor.id)))
+            });
+        debug_assert!(
+            answer.as_ref().err().is_none_or(|refusal| self.may_refuse(refusal.code)),
+            "{} gives an undeclared refusal: {answer:?}",
+            self.descriptor.id
+        );
+        answer
+    }
+
+    /// Whether an answer can be a refusal of that kind.
+    #[must_use]
+    pub fn may_refuse(&self, code: Code) -> bool {
+        matches!(code, Code::InvalidInput | Code::Internal) || self.descriptor.errors.contains(&code)
+    }
+}
+
+impl std::fmt::Debug for Capability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capability").field("descriptor", &self.descriptor).finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a, O> {
+    #[serde(flatten)]
+    output: O,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<&'a str>,
+}
+
+#[cfg(test)]
+mod tests;

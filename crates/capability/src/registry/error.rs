@@ -1,0 +1,175 @@
+//! What makes a declaration a bad one.
+
+use serde_json::Value;
+
+use super::{Capability, NOTICE};
+use crate::descriptor::{Descriptor, Effect, Method};
+use crate::schema;
+
+/// The most characters of a title.
+pub const TITLE_MAX: usize = 60;
+/// The most characters of a description: models read all of them, every time.
+pub const DESCRIPTION_MAX: usize = 600;
+
+/// Says why a declaration is refused; each names the capability's id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each message says what its fields are")]
+pub enum RegistrationError {
+    /// The id is not `noun.verb`.
+    #[error("{id:?} is not an id of the form noun.verb in lower case")]
+    Id { id: &'static str },
+    /// The id is taken.
+    #[error("{id} is declared twice")]
+    DuplicateId { id: &'static str },
+    /// Another capability has that tool name.
+    #[error("{id} has the tool name {tool} of {other}")]
+    DuplicateTool { id: &'static str, tool: &'static str, other: &'static str },
+    /// Another capability has that route.
+    #[error("{id} has the route {method} {path} of {other}")]
+    DuplicateRoute { id: &'static str, method: &'static str, path: &'static str, other: &'static str },
+    /// Another capability has those command words.
+    #[error("{id} has the command {cli:?} of {other}")]
+    DuplicateCli { id: &'static str, cli: &'static str, other: &'static str },
+    /// The title is blank.
+    #[error("{id} has no title")]
+    BlankTitle { id: &'static str },
+    /// The title is too long.
+    #[error("the title of {id} has {chars} characters, at most {TITLE_MAX} are allowed")]
+    LongTitle { id: &'static str, chars: usize },
+    /// The description is blank.
+    #[error("{id} has no description")]
+    BlankDescription { id: &'static str },
+    /// The description does not end with a period.
+    #[error("the description of {id} does not end with a period")]
+    UnfinishedDescription { id: &'static str },
+    /// The description is too long.
+    #[error("the description of {id} has {chars} characters, at most {DESCRIPTION_MAX} are allowed")]
+    LongDescription { id: &'static str, chars: usize },
+    /// Clients refuse such a tool name.
+    #[error("{id} has the tool name {tool:?}, which is not [A-Za-z0-9_-]{{1,64}}")]
+    Tool { id: &'static str, tool: &'static str },
+    /// The path is not below the API's root.
+    #[error("{id} has the path {path:?}, which is not below /api/v1/")]
+    Path { id: &'static str, path: &'static str },
+    /// A query that is served by POST, or something else that is served by GET.
+    #[error("{id} is served by {method}: queries, and only they, are served by GET")]
+    MethodOfEffect { id: &'static str, method: &'static str },
+    /// A query that is not idempotent.
+    #[error("{id} is a query and not idempotent")]
+    QueryNotIdempotent { id: &'static str },
+    /// An error code is listed twice.
+    #[error("{id} lists the error {code} twice")]
+    DuplicateError { id: &'static str, code: &'static str },
+    /// The input is not an object.
+    #[error("the input of {id} is not a JSON object")]
+    InputNotObject { id: &'static str },
+    /// The input ignores what it does not know.
+    #[error("the input of {id} takes unknown fields")]
+    OpenInput { id: &'static str },
+    /// The output is not an object.
+    #[error("the output of {id} is not a JSON object")]
+    OutputNotObject { id: &'static str },
+    /// The output shows an absent field as `null`.
+    #[error("the output of {id} can hold null; absent fields are left out")]
+    NullInOutput { id: &'static str },
+    /// The output declares a field that every answer has anyway.
+    #[error("the output of {id} has a field `{NOTICE}` of its own")]
+    ReservedField { id: &'static str },
+}
+
+use RegistrationError as Bad;
+
+pub(super) fn check(known: &[Capability], new: &Descriptor, input: &Value, output: &Value) -> Result<(), Bad> {
+    let id = new.id;
+    names(known, new)?;
+    texts(new)?;
+    let query = new.effect == Effect::Read;
+    if query && !new.idempotent {
+        return Err(Bad::QueryNotIdempotent { id });
+    }
+    if let Some(route) = new.route.filter(|route| (route.method == Method::Get) != query) {
+        return Err(Bad::MethodOfEffect { id, method: route.method.as_str() });
+    }
+    let mut errors = new.errors;
+    while let [code, rest @ ..] = errors {
+        if rest.contains(code) {
+            return Err(Bad::DuplicateError { id, code: code.as_str() });
+        }
+        errors = rest;
+    }
+    schemas(id, input, output)
+}
+
+fn names(known: &[Capability], new: &Descriptor) -> Result<(), Bad> {
+    let id = new.id;
+    let word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if !id.split_once('.').is_some_and(|(noun, verb)| word(noun) && word(verb)) {
+        return Err(Bad::Id { id });
+    }
+    if let Some(tool) = new.tool {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if !(1..=64).contains(&tool.len()) || !tool.bytes().all(fits) {
+            return Err(Bad::Tool { id, tool });
+        }
+    }
+    if let Some(route) = new.route.filter(|route| route.path.strip_prefix("/api/v1/").is_none_or(str::is_empty)) {
+        return Err(Bad::Path { id, path: route.path });
+    }
+    for capability in known {
+        let old = &capability.descriptor;
+        let other = old.id;
+        if other == id {
+            return Err(Bad::DuplicateId { id });
+        }
+        if let Some(tool) = new.tool.filter(|tool| old.tool == Some(tool)) {
+            return Err(Bad::DuplicateTool { id, tool, other });
+        }
+        if let Some(route) = new.route.filter(|route| old.route == Some(*route)) {
+            return Err(Bad::DuplicateRoute { id, method: route.method.as_str(), path: route.path, other });
+        }
+        if let Some(cli) = new.cli.filter(|cli| old.cli == Some(cli)) {
+            return Err(Bad::DuplicateCli { id, cli, other });
+        }
+    }
+    Ok(())
+}
+
+fn texts(new: &Descriptor) -> Result<(), Bad> {
+    let id = new.id;
+    let (title, description) = (new.title.chars().count(), new.description.chars().count());
+    if new.title.trim().is_empty() {
+        return Err(Bad::BlankTitle { id });
+    }
+    if title > TITLE_MAX {
+        return Err(Bad::LongTitle { id, chars: title });
+    }
+    if new.description.trim().is_empty() {
+        return Err(Bad::BlankDescription { id });
+    }
+    if !new.description.ends_with('.') {
+        return Err(Bad::UnfinishedDescription { id });
+    }
+    if description > DESCRIPTION_MAX {
+        return Err(Bad::LongDescription { id, chars: description });
+    }
+    Ok(())
+}
+
+fn schemas(id: &'static str, input: &Value, output: &Value) -> Result<(), Bad> {
+    if input["type"] != "object" {
+        return Err(Bad::InputNotObject { id });
+    }
+    if input["additionalProperties"] != false {
+        return Err(Bad::OpenInput { id });
+    }
+    if output["type"] != "object" {
+        return Err(Bad::OutputNotObject { id });
+    }
+    if schema::has_null(output) {
+        return Err(Bad::NullInOutput { id });
+    }
+    if !output["properties"][NOTICE].is_null() {
+        return Err(Bad::ReservedField { id });
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The opening message.
+
+use majordomus_capability::project::mcp::Revision;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::reply::Failure;
+use super::{Session, frame, params};
+
+/// What a client may show to its model.
+const INSTRUCTIONS: &str = "majordomus keeps a record of this working session in the repository. When you begin to work, \
+    call majordomus_session_attach with the id that this conversation durably has (its session, thread or conversation \
+    id, the same after a restart) as external_id; when the work is finished, call majordomus_session_detach. \
+    majordomus_episodes shows who else is at work in this checkout. What the person writes is never recorded.";
+
+/// The most characters of a client's name, and of its version, that are shown.
+const WORD_MAX: usize = 64;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    #[serde(borrow)]
+    protocol_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    client_info: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct ClientInfo<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
+}
+
+/// Negotiates: the revision that was asked for, else the newest; a client that repeats itself is answered again.
+pub(super) fn initialize(session: &mut Session, raw: Option<&RawValue>) -> Result<String, Failure> {
+    let asked: Params<'_> = params(raw)?;
+    let named = asked.protocol_version.and_then(frame::string).and_then(|name| Revision::named(&name));
+    let revision = named.unwrap_or(Revision::NEWEST);
+    session.revision = Some(revision);
+    if let Some(client) = client(asked.client_info) {
+        session.context.peers.identify(&session.context.peer, client.clone());
+        session.context.client = Some(client);
+    }
+    let mut server = json!({ "name": "majordomus", "version": env!("CARGO_PKG_VERSION") });
+    if revision.has_titles() {
+        server["title"] = "majordomus: session records in the repository".into();
+    }
+    let result = json!({
+        "protocolVersion": revision.as_str(),
+        "capabilities": { "tools": {} },
+        "serverInfo": server,
+        "instructions": INSTRUCTIONS,
+    });
+    Ok(result.to_string())
+}
+
+/// The client's name and version as a person reads them; `None` where it says nothing.
+fn client(info: Option<&RawValue>) -> Option<String> {
+    let info: ClientInfo<'_> = params(info).ok()?;
+    let words = [info.name, info.version].map(|raw| word(&raw.and_then(frame::string).unwrap_or_default()));
+    Some(words.join(" ").trim().to_owned()).filter(|client| !client.is_empty())
+}
+
+/// What is printable of a text, as much as is shown of it.
+fn word(text: &str) -> String {
+    let shown = |char: &char| {
+        !char.is_control()
+            && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.trim().chars().filter(shown).take(WORD_MAX).collect()
+}
