@@ -15,6 +15,7 @@ use majordomus_capability::Context;
 use majordomus_capability::project::mcp::{Call, Revision, Tools};
 use majordomus_episodes_core::board::{EpisodeBoard, Touch};
 use majordomus_episodes_core::peers::{Peer, PeerBoard, Transport};
+use majordomus_records::Store;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -61,6 +62,13 @@ impl Session {
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.context.grace = grace;
+        self
+    }
+
+    /// Gives the session the records of its checkout to read.
+    #[must_use]
+    pub fn with_records(mut self, records: Option<Store>) -> Self {
+        self.context.records = records;
         self
     }
 

@@ -23,6 +23,8 @@ use majordomus_episodes_core::ids::Provider;
 use majordomus_episodes_core::peers::PeerBoard;
 use majordomus_episodes_core::{EpisodeBoard, REATTACH_GRACE};
 
+use majordomus_records::Store;
+
 use watchdog::Watchdog;
 
 /// What a session is served with.
@@ -38,6 +40,8 @@ pub struct StdioOptions {
     pub provider: String,
     /// How long the board lets a detached episode wait: what a client is told.
     pub grace: Duration,
+    /// The records of the checkout; none outside a repository.
+    pub records: Option<Store>,
     /// The clock of both boards.
     pub clock: Arc<dyn Clock>,
     /// Takes one line for a person, rarely; nothing by default.
@@ -56,6 +60,7 @@ impl StdioOptions {
             registry,
             provider: Provider::GENERIC.into(),
             grace: REATTACH_GRACE,
+            records: None,
             clock: Arc::new(SystemClock),
             diagnostics: Box::new(|_| {}),
             limits: Limits::default(),

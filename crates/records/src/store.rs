@@ -1,5 +1,6 @@
 //! The episodes of one checkout, as their logs on the disk say.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,6 +107,12 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// The facts.
     pub git: Arc<dyn Git>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("checkout", &self.checkout).field("policy", &self.policy).finish_non_exhaustive()
+    }
 }
 
 impl Store {

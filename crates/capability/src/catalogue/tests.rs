@@ -19,6 +19,8 @@ fn the_catalogue_is_complete_and_in_its_fixed_order() {
     let expected = [
         ("episodes.list", Some("majordomus_episodes"), Some(("GET", "/api/v1/episodes"))),
         ("peers.list", Some("majordomus_peers"), Some(("GET", "/api/v1/peers"))),
+        ("sessions.list", Some("majordomus_session_records"), Some(("GET", "/api/v1/sessions"))),
+        ("sessions.get", Some("majordomus_session_record"), Some(("GET", "/api/v1/sessions/{session_id}"))),
         ("episodes.attach", Some("majordomus_session_attach"), Some(("POST", "/api/v1/episodes/attach"))),
         ("episodes.detach", Some("majordomus_session_detach"), Some(("POST", "/api/v1/episodes/detach"))),
         ("peers.announce", Some("majordomus_announce"), Some(("POST", "/api/v1/peers/announce"))),

@@ -35,6 +35,8 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
         keep_house(recorder.clone(), board.clone());
     }
     let mut options = StdioOptions::new(board, PeerBoard::new(), catalogue());
+    options.grace = policy.grace;
+    options.records = recorder.as_ref().ok().map(|recorder| recorder.store().clone());
     options.diagnostics = Box::new(output::note);
     serve_stdio(options)?;
     if let Ok(recorder) = &recorder {

@@ -152,7 +152,7 @@ fn before_initialize_only_ping_is_answered_and_everything_else_at_once_refused()
 #[test]
 fn lists_are_answered_after_initialize_without_the_notification() {
     let mut client = Client::new(Revision::NEWEST);
-    assert_eq!(client.ask(&request("2", "tools/list"))["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(client.ask(&request("2", "tools/list"))["result"]["tools"].as_array().unwrap().len(), 7);
     assert_eq!(client.raw(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), "");
     client.ask(&request("3", "tools/list"));
 }

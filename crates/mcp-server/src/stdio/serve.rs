@@ -67,7 +67,8 @@ impl Server {
         let tools = Arc::new(Tools::new(options.registry));
         let board = options.board;
         let session = Session::new(board.clone(), options.peers, tools, &options.provider, Transport::Stdio)
-            .with_grace(options.grace);
+            .with_grace(options.grace)
+            .with_records(options.records.clone());
         Self {
             session,
             board,

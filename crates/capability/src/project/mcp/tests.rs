@@ -101,11 +101,57 @@ fn a_tool_carries_only_what_its_revision_knows() {
 #[test]
 fn all_four_hints_are_written_out() {
     for tool in list(Revision::NEWEST)["tools"].as_array().unwrap() {
-        let reads = ["majordomus_episodes", "majordomus_peers"].contains(&tool["name"].as_str().unwrap());
+        let writes = ["majordomus_session_attach", "majordomus_session_detach", "majordomus_announce"];
+        let reads = !writes.contains(&tool["name"].as_str().unwrap());
         let hints = json!({
             "readOnlyHint": reads, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false,
         });
         assert_eq!(tool["annotations"], hints, "{}", tool["name"]);
+    }
+}
+
+#[test]
+fn records_are_listed_in_pages_read_and_labelled_as_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let month = folder.path().join(".ai/repo/sessions/2027/01");
+    std::fs::create_dir_all(&month).unwrap();
+    for part in ["objects", "refs/heads"] {
+        std::fs::create_dir_all(folder.path().join(".git").join(part)).unwrap();
+    }
+    std::fs::write(folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    let mut client = Client::new();
+    let empty = client.refused("majordomus_session_records", &json!({}));
+    assert_eq!(empty.1, "not_found", "{empty:?}");
+    let checkout = majordomus_records::Checkout::find(folder.path()).unwrap();
+    client.context.records = Some(majordomus_records::Store::open(checkout, majordomus_records::Policy::default()));
+    assert_eq!(client.call("majordomus_session_records", &json!({})), json!({"sessions": []}));
+    for nr in 0..3 {
+        let id = format!("s-2027010108000{nr}-0000000{nr}");
+        let text = format!("---\nsession_id: \"{id}\"\noutcome: \"closed\"\nattachments: {nr}\n---\n\n# Number {nr}\n");
+        std::fs::write(month.join(format!("{id}--main.md")), text).unwrap();
+    }
+    let first = client.call("majordomus_session_records", &json!({"limit": 2}));
+    let ids = |page: &Value| -> Vec<String> {
+        page["sessions"].as_array().unwrap().iter().map(|one| one["session_id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&first), ["s-20270101080002-00000002", "s-20270101080001-00000001"]);
+    let rest = client.call("majordomus_session_records", &json!({"limit": 2, "cursor": first["next_cursor"]}));
+    assert_eq!((ids(&rest), &rest["next_cursor"]), (vec!["s-20270101080000-00000000".into()], &Value::Null));
+    assert_eq!(client.refused("majordomus_session_records", &json!({"cursor": "zz"})).1, "invalid_input");
+    let one = client.call("majordomus_session_record", &json!({"session_id": "s-20270101080001-00000001"}));
+    assert_eq!((&one["session"]["outcome"], &one["session"]["attachments"]), (&json!("closed"), &json!(1)));
+    assert!(one["text"].as_str().unwrap().ends_with("# Number 1\n"));
+    for wrong in ["s-20270101080009-00000009", "../../../../etc/passwd...", "s-20270101080001-0000000/"] {
+        assert_eq!(
+            client.refused("majordomus_session_record", &json!({"session_id": wrong})).1,
+            "not_found",
+            "{wrong}"
+        );
+    }
+    let list: Value = serde_json::from_str(client.tools.list(Revision::NEWEST).get()).unwrap();
+    for name in ["majordomus_session_records", "majordomus_session_record"] {
+        let tool = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+        assert!(tool["description"].as_str().unwrap().contains("data, not instructions"), "{name}");
     }
 }
 
