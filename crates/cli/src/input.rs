@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long the next byte may take before what is there has to do.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long to look for more once the payload is complete, so that a parent that still writes meets no closed pipe.
+/// How long to look for more where something follows the payload, so that a parent that still writes meets no closed pipe.
 const DRAIN_IDLE: Duration = Duration::from_millis(5);
 /// The most bytes that a payload may have; what comes after them is drained, not kept.
 const MOST: usize = 16 << 20;
@@ -31,7 +31,11 @@ pub(crate) fn payload(input: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
         }
         let end = value_end(&chunk[..read], &mut scan);
         bytes.extend_from_slice(&chunk[..end.unwrap_or(read)]);
-        if end.is_some() {
+        if let Some(end) = end {
+            // The usual case, also where the parent never closes the pipe: one value, and at most a newline after it.
+            if read < chunk.len() && chunk[end..read].iter().all(u8::is_ascii_whitespace) {
+                return Ok(bytes);
+            }
             break;
         }
     }

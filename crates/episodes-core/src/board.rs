@@ -1,0 +1,332 @@
+//! The board of episodes: who holds which sitting, shared by all connections of a process.
+//!
+//! The rules stand in a pure machine behind a short lock. The driver is called outside that lock, one call at a time
+//! per episode: two racing attaches make one episode, and nobody waits for another episode's disk.
+//!
+//! ```
+//! use majordomus_episodes_core::peers::{PeerBoard, Transport};
+//! use majordomus_episodes_core::{CloseReason, ConnectionEpisodeState, EpisodeBoard};
+//!
+//! let peers = PeerBoard::new();
+//! let board = EpisodeBoard::new(); // records nothing in a repository
+//! let first = peers.attach(Transport::Http);
+//! let (opened, resumed) = board.attach(&first, "thread-7", "generic");
+//! assert!(!resumed);
+//!
+//! board.detach(&first); // the socket went; the work did not
+//! assert_eq!(board.list()[0].state, ConnectionEpisodeState::Detached);
+//!
+//! let second = peers.attach(Transport::Http); // a new peer id, the same worker
+//! let (again, resumed) = board.attach(&second, "thread-7", "generic");
+//! assert!(resumed);
+//! assert_eq!((again.opened_at.as_str(), again.attachments), (opened.opened_at.as_str(), 2));
+//!
+//! let closed = board.close("thread-7", CloseReason::Detach).unwrap();
+//! assert_eq!(closed.external_id, "thread-7");
+//! assert!(board.list().is_empty());
+//! ```
+
+mod answers;
+mod flight;
+mod options;
+mod sweep;
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Moment, rfc3339};
+use crate::driver::CloseReason;
+use crate::ids::EpisodeKey;
+use crate::machine::{Attach, Completion, End, Machine, Seated, Wish, no_room};
+use crate::peers::Peer;
+
+pub use answers::{
+    Adopted, AttachRequest, Attached, BoardError, Closed, ConnectionEpisode, ConnectionEpisodeState, IntoKey, Touch,
+};
+pub use options::{BoardOptions, Inline, Limits, Refused, Run};
+
+#[cfg(test)]
+mod tests;
+
+/// The board of episodes. Clones are the same board.
+#[derive(Clone)]
+pub struct EpisodeBoard {
+    shared: Arc<Shared>,
+}
+
+/// What became of an end.
+enum Ended {
+    /// The episode has left the board, or its end was answered before.
+    Gone(Closed),
+    /// The end is not durable, and the episode waits for that.
+    Kept(ConnectionEpisode),
+}
+
+struct Shared {
+    machine: Mutex<Machine>,
+    /// A driver call has been answered.
+    answered: Condvar,
+    options: BoardOptions,
+}
+
+impl Shared {
+    /// Locks the machine. It asks nobody while it is locked, and what could panic in it would be a broken invariant of
+    /// one episode; the others are still served.
+    fn lock(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while `waiting` holds, at most `limit` of real time; returns whether it still holds.
+    fn wait(
+        &self,
+        machine: MutexGuard<'_, Machine>,
+        limit: Duration,
+        mut waiting: impl FnMut(&Machine) -> bool,
+    ) -> bool {
+        let (machine, _) = self
+            .answered
+            .wait_timeout_while(machine, limit, |machine| waiting(machine))
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting(&machine)
+    }
+
+    fn now(&self) -> Moment {
+        self.options.clock.now()
+    }
+}
+
+impl EpisodeBoard {
+    /// Makes an empty board that records nothing in a repository.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(BoardOptions::default())
+    }
+
+    /// Makes an empty board.
+    #[must_use]
+    pub fn with(options: BoardOptions) -> Self {
+        let machine = Mutex::new(Machine::new(options.limits));
+        Self { shared: Arc::new(Shared { machine, answered: Condvar::new(), options }) }
+    }
+
+    /// Gives `peer` the episode under that id, opening or resuming it; returns it and whether it was resumed.
+    ///
+    /// This is the short form of [`attach_with`](Self::attach_with): what went wrong stands in `repository`. An
+    /// episode that is not on the board afterwards, because the id is none or an earlier one under it will not close,
+    /// is returned detached and without a peer.
+    pub fn attach(&self, peer: &Peer, external_id: &str, provider: &str) -> (ConnectionEpisode, bool) {
+        let request = AttachRequest { peer, external_id, provider, client: None };
+        match self.attach_with(request) {
+            Ok(attached) => (attached.episode, attached.resumed),
+            Err(error) => self.refused(&request, &error),
+        }
+    }
+
+    /// Gives the peer the episode under that id.
+    ///
+    /// A new id opens an episode; a detached one is resumed; one that another peer holds is taken over; attaching again
+    /// to what the peer holds changes nothing. What the peer held under another id is detached.
+    ///
+    /// # Errors
+    /// [`BoardError::InvalidId`]; [`BoardError::Conflict`] where two peers keep taking it from each other;
+    /// [`BoardError::NotRecorded`] where an earlier episode under the id is over and cannot be closed;
+    /// [`BoardError::Unavailable`] where the driver takes too long or too many calls run. The last one leaves the peer
+    /// with the episode, unless a call for the id was already running, and the repository is told as soon as it can be.
+    pub fn attach_with(&self, request: AttachRequest<'_>) -> Result<Attached, BoardError> {
+        let key = EpisodeKey::new(request.provider, request.external_id)?;
+        let wish = Wish { peer: request.peer.id(), key, client: request.client.map(Into::into) };
+        let patience = self.patience();
+        let mut ended = None;
+        loop {
+            let mut machine = self.shared.lock();
+            match machine.attach(&wish, self.shared.now())? {
+                Attach::Held(attached) => return Ok(Attached { ended, ..*attached }),
+                Attach::Wait => self.wait_for_key(machine, &wish.key, &patience)?,
+                Attach::CloseFirst(call) => {
+                    drop(machine);
+                    match self.ask(call)? {
+                        Completion::Ended(closed) => ended = Some(closed.episode),
+                        Completion::Kept(episode) => return Err(BoardError::NotRecorded { line: episode.repository }),
+                        Completion::NotOver(..) | Completion::Opened { .. } | Completion::Told => {}
+                    }
+                }
+                Attach::Seated(seated) => {
+                    drop(machine);
+                    return self.open(*seated, ended);
+                }
+            }
+        }
+    }
+
+    /// Notes a message of the peer, which is evidence for the episode it holds.
+    pub fn touch(&self, peer: &Peer) -> Touch {
+        let now = self.shared.now();
+        self.shared.lock().touch(peer.id(), now)
+    }
+
+    /// Notes that the connection went: what it held waits for its client. Nothing is closed and nobody is waited for.
+    ///
+    /// Returns the episode, if it held one.
+    pub fn detach(&self, peer: &Peer) -> Option<ConnectionEpisode> {
+        let departure = {
+            let mut machine = self.shared.lock();
+            machine.detach(peer.id(), self.shared.now())?
+        };
+        if let Some(seen) = departure.seen {
+            self.launch(seen);
+        }
+        Some(departure.episode)
+    }
+
+    /// Ends, on purpose, what the peer holds, or what nobody holds.
+    ///
+    /// Without an id it is what the peer holds. Asked again by the same peer, it gives the first answer, brought up to
+    /// date where an end that could not be recorded has been since.
+    ///
+    /// # Errors
+    /// [`BoardError::InvalidId`]; [`BoardError::NotHeld`] without an id from a peer that holds nothing;
+    /// [`BoardError::NotFound`]; [`BoardError::HeldByOther`]; [`BoardError::Unavailable`] where the driver takes too
+    /// long (it goes on, and the answer is kept) or too many calls run (nothing has changed).
+    pub fn finish(&self, peer: &Peer, external_id: Option<&str>, provider: &str) -> Result<Closed, BoardError> {
+        let key = external_id.map(|id| EpisodeKey::new(provider, id)).transpose()?;
+        match self.end(CloseReason::Detach, |machine, now| machine.finish(peer.id(), key.as_ref(), now))? {
+            Ended::Gone(closed) => Ok(closed),
+            Ended::Kept(episode) => Ok(Closed { episode, recorded: false }),
+        }
+    }
+
+    /// Ends an episode, whoever holds it: the operator's way. What is overdue ends as expired.
+    ///
+    /// # Errors
+    /// [`BoardError::InvalidId`]; [`BoardError::NotFound`]; [`BoardError::NotRecorded`] where the end is not durable
+    /// yet, or where the reason is `Expired` and the repository knows better; [`BoardError::Unavailable`] as for [`finish`](Self::finish).
+    pub fn close(&self, key: impl IntoKey, reason: CloseReason) -> Result<ConnectionEpisode, BoardError> {
+        let key = key.into_key()?;
+        match self.end(reason, |machine, now| machine.close(&key, reason, now))? {
+            Ended::Gone(closed) => Ok(closed.episode),
+            Ended::Kept(episode) => Err(BoardError::NotRecorded { line: episode.repository }),
+        }
+    }
+
+    /// Puts a detached episode on the board that is known from an earlier server. No-op if its key is there.
+    pub fn adopt(&self, adopted: Adopted) {
+        let mut machine = self.shared.lock();
+        machine.adopt(adopted, self.shared.now());
+    }
+
+    /// Lists the episodes: held ones first, then those that wait, each by when they were opened, then by key.
+    #[must_use]
+    pub fn list(&self) -> Vec<ConnectionEpisode> {
+        let mut episodes = {
+            let mut machine = self.shared.lock();
+            machine.list(self.shared.now())
+        };
+        sweep::sort(&mut episodes);
+        episodes
+    }
+
+    /// The episode that the peer holds.
+    #[must_use]
+    pub fn of_peer(&self, peer: &Peer) -> Option<ConnectionEpisode> {
+        let mut machine = self.shared.lock();
+        machine.of_peer(peer.id(), self.shared.now())
+    }
+
+    /// Asks the driver to open what the peer now holds.
+    fn open(&self, seated: Seated, ended: Option<ConnectionEpisode>) -> Result<Attached, BoardError> {
+        let Seated { open, taken_over_from, left } = seated;
+        let left = left.map(|departure| {
+            if let Some(seen) = departure.seen {
+                self.launch(seen);
+            }
+            departure.episode
+        });
+        let Some(open) = open else { return Err(no_room()) };
+        match self.ask(open)? {
+            Completion::Opened { episode, resumed, recorded } => {
+                Ok(Attached { episode, resumed, recorded, taken_over_from, left, ended })
+            }
+            Completion::Ended(_) | Completion::Kept(_) | Completion::NotOver(..) | Completion::Told => {
+                unreachable!("an opening is answered as one")
+            }
+        }
+    }
+
+    /// Ends an episode for `reason`, by whatever `step` decides under the lock.
+    fn end(
+        &self,
+        reason: CloseReason,
+        mut step: impl FnMut(&mut Machine, Moment) -> Result<End, BoardError>,
+    ) -> Result<Ended, BoardError> {
+        let patience = self.patience();
+        loop {
+            let mut machine = self.shared.lock();
+            match step(&mut machine, self.shared.now())? {
+                End::Again(closed) => return Ok(Ended::Gone(closed)),
+                End::Wait(key) => self.wait_for_key(machine, &key, &patience)?,
+                End::Call(call) => {
+                    drop(machine);
+                    match self.ask(call)? {
+                        Completion::Ended(closed) => return Ok(Ended::Gone(closed)),
+                        Completion::Kept(episode) => return Ok(Ended::Kept(episode)),
+                        Completion::NotOver(_, episode) if reason == CloseReason::Expired => {
+                            return Ok(Ended::Kept(episode));
+                        }
+                        // It had seemed to have expired; now the reason that was asked for counts.
+                        Completion::NotOver(..) | Completion::Opened { .. } | Completion::Told => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the short attach answers when the long one refuses.
+    fn refused(&self, request: &AttachRequest<'_>, error: &BoardError) -> (ConnectionEpisode, bool) {
+        let now = self.shared.now();
+        let repository = match error {
+            BoardError::Unavailable { .. } | BoardError::NotRecorded { .. } => error.to_string(),
+            BoardError::InvalidId(_)
+            | BoardError::NotFound { .. }
+            | BoardError::NotHeld
+            | BoardError::HeldByOther { .. }
+            | BoardError::Conflict { .. } => format!("no episode was recorded: {error}"),
+        };
+        let key = EpisodeKey::new(request.provider, request.external_id).ok();
+        match key.and_then(|key| self.shared.lock().of_key(&key, now)) {
+            Some(episode) => {
+                let resumed = episode.peer == Some(request.peer.id()) && episode.attachments > 1;
+                (ConnectionEpisode { repository, ..episode }, resumed)
+            }
+            None => (
+                ConnectionEpisode {
+                    external_id: request.external_id.into(),
+                    provider: request.provider.into(),
+                    peer: None,
+                    opened_at: rfc3339(now.wall_ms),
+                    last_activity_seconds_ago: 0,
+                    attachments: 0,
+                    state: ConnectionEpisodeState::Detached,
+                    repository,
+                },
+                false,
+            ),
+        }
+    }
+}
+
+impl Default for EpisodeBoard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for EpisodeBoard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let machine = self.shared.lock();
+        f.debug_struct("EpisodeBoard")
+            .field("episodes", &machine.len())
+            .field("running", &machine.running())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,137 @@
+//! What opens and closes the repository's own episode.
+
+use std::time::Duration;
+
+use crate::ids::{EpisodeKey, PeerId};
+
+/// Why an episode is closed.
+///
+/// It is reported to the repository as the end's reason, where the provider's deliberate list decides between
+/// `closed` and `interrupted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// The holder, or somebody allowed to, ended it on purpose.
+    Detach,
+    /// The server was told to stop by its operator.
+    Shutdown,
+    /// Nobody came back within the grace.
+    Expired,
+}
+
+impl CloseReason {
+    /// The word that stands in payloads, logs and records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Detach => "detach",
+            Self::Shutdown => "shutdown",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// What the board asks a driver to open or to join again.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Which episode.
+    pub key: EpisodeKey,
+    /// Which connection of this process now holds it.
+    pub peer: PeerId,
+    /// What the client says it is, for display.
+    pub client: Option<String>,
+}
+
+/// What the board asks a driver to close.
+#[derive(Clone, Debug)]
+pub struct Closing {
+    /// Which episode.
+    pub key: EpisodeKey,
+    /// Why.
+    pub reason: CloseReason,
+    /// How long before now the last evidence was, as far as this process saw it; `None` where it saw none.
+    pub last_evidence_ago: Option<Duration>,
+}
+
+/// Evidence of a client at work, told to the driver at most once per interval and episode.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Which episode.
+    pub key: EpisodeKey,
+    /// Which connection of this process holds or held it.
+    pub peer: Option<PeerId>,
+    /// How long before now the last evidence was.
+    pub ago: Duration,
+}
+
+/// What became of a driver's call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is durable.
+    Recorded,
+    /// There is nothing to record, now or later: no repository, or nothing open under that key.
+    Nothing,
+    /// It could not be recorded; the board keeps the episode, says so, and asks again.
+    Failed,
+    /// Only for [`CloseReason::Expired`]: the repository knows of later evidence or of a holder elsewhere, so the
+    /// episode is not over; ask again after this long.
+    NotOver(Duration),
+}
+
+/// A driver's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What to show as the episode's `repository`, verbatim.
+    pub line: String,
+    /// What became of the call.
+    pub outcome: Outcome,
+    /// What the repository knows of an opened episode, where that is more than this process does.
+    pub known: Option<Known>,
+}
+
+/// What a repository durably knows of an open episode, so that a server that never saw it begin tells the truth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// When it was opened, RFC 3339 UTC.
+    pub opened_at: String,
+    /// How often a client has attached, this time included; `None` where the driver cannot tell.
+    pub attachments: Option<u32>,
+    /// Whether it was there before this call.
+    pub resumed: bool,
+}
+
+/// Opens and closes the repository's own episode.
+///
+/// The board calls it outside its lock, never twice at once for one key, and never waits longer than its limit.
+pub trait EpisodeDriver: Send + Sync {
+    /// Opens the episode, or joins the one that is open under that key.
+    fn open(&self, opening: &Opening) -> Report;
+
+    /// Closes the episode.
+    fn close(&self, closing: &Closing) -> Report;
+
+    /// Notes evidence; called from the board's deadline list at most once per interval and episode, and once when a
+    /// connection goes. Best effort: nothing is reported.
+    fn seen(&self, _seen: &Seen) {}
+}
+
+/// A driver that records nothing: the board without a repository behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullDriver;
+
+impl EpisodeDriver for NullDriver {
+    fn open(&self, _opening: &Opening) -> Report {
+        nothing()
+    }
+
+    fn close(&self, _closing: &Closing) -> Report {
+        nothing()
+    }
+}
+
+fn nothing() -> Report {
+    Report {
+        line: "no episode was recorded: this board has no repository".into(),
+        outcome: Outcome::Nothing,
+        known: None,
+    }
+}

@@ -1,0 +1,419 @@
+//! The rules, without a lock, a clock or a driver: what happened and when goes in, what to ask the driver comes out.
+//!
+//! Two scales of time, both in nanoseconds: *awake* is what the clock says and what ages are counted in; *counted* is
+//! awake less all that was excused, and what deadlines stand in, so that excusing a gap moves every deadline at once.
+//! Evidence waits to be told in time awake: telling it is no judgement and needs no excuse.
+//!
+//! A key with a call running is busy: it stands in no deadline list and no second call begins for it. Who holds it may
+//! still change, as that asks nobody.
+
+mod calls;
+mod due;
+mod ends;
+mod entry;
+mod seats;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use crate::board::{Adopted, Attached, BoardError, ConnectionEpisode, ConnectionEpisodeState, Limits, Touch};
+use crate::clock::{Moment, rfc3339};
+use crate::driver::{CloseReason, Opening};
+use crate::ids::{EpisodeKey, PeerId};
+
+pub(crate) use calls::{Call, Completion, Ticket, Work};
+pub(crate) use due::Due;
+pub(crate) use ends::End;
+
+use ends::Memory;
+use entry::{Entries, Entry, Record, Takeover};
+use seats::{Seat, Seats};
+
+#[cfg(test)]
+mod tests;
+
+/// How often in turn two peers may take one episode back from each other.
+const RETURNS_ALLOWED: u32 = 1;
+
+/// All episodes and who holds them.
+pub(crate) struct Machine {
+    limits: Limits,
+    entries: Entries,
+    by_key: HashMap<EpisodeKey, u32>,
+    seats: Seats,
+    /// Who took the episode of a peer that has not been told yet.
+    taken_by: HashMap<PeerId, PeerId>,
+    memories: HashMap<PeerId, Memory>,
+    /// When something is due, in counted time, and for which slot. Evidence of held episodes is due by `seats`.
+    deadlines: BTreeSet<(i64, u32)>,
+    /// The latest time that was told: time never runs backwards here, in whatever order callers get the lock.
+    latest: i64,
+    excused: i64,
+    running: usize,
+    background: usize,
+    serial: u64,
+    completions: u64,
+    /// How many entries and seats a sweep has looked at.
+    #[cfg(test)]
+    examined: u64,
+}
+
+/// A wish to hold an episode.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub(crate) peer: PeerId,
+    pub(crate) key: EpisodeKey,
+    pub(crate) client: Option<String>,
+}
+
+/// What comes next for somebody who attaches.
+#[derive(Debug)]
+pub(crate) enum Attach {
+    /// The peer holds it already.
+    Held(Box<Attached>),
+    /// A call runs for that key.
+    Wait,
+    /// What is over under that key must be closed first.
+    CloseFirst(Call),
+    /// The peer holds it now.
+    Seated(Box<Seated>),
+}
+
+/// An attachment that has taken place on the board.
+#[derive(Debug)]
+pub(crate) struct Seated {
+    /// The driver is to be asked; absent where there is no room, and the deadline list asks later.
+    pub(crate) open: Option<Call>,
+    pub(crate) taken_over_from: Option<PeerId>,
+    pub(crate) left: Option<Departure>,
+}
+
+/// An episode that its holder has let go.
+#[derive(Debug)]
+pub(crate) struct Departure {
+    pub(crate) episode: ConnectionEpisode,
+    /// Its last evidence is to be told; nobody waits for that.
+    pub(crate) seen: Option<Call>,
+}
+
+impl Machine {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            entries: Entries::default(),
+            by_key: HashMap::new(),
+            seats: Seats::default(),
+            taken_by: HashMap::new(),
+            memories: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            latest: 0,
+            excused: 0,
+            running: 0,
+            background: 0,
+            serial: 0,
+            completions: 0,
+            #[cfg(test)]
+            examined: 0,
+        }
+    }
+
+    /// Gives the peer the episode, or says what must happen first.
+    pub(crate) fn attach(&mut self, wish: &Wish, now: Moment) -> Result<Attach, BoardError> {
+        let wall_ms = now.wall_ms;
+        let now = self.tick(now);
+        let Some(&slot) = self.by_key.get(&wish.key) else {
+            let slot = self.insert(Entry::new(wish.key.clone(), rfc3339(wall_ms), now));
+            return Ok(self.seat(slot, wish, None, now));
+        };
+        let entry = self.entries.of(slot);
+        let holds = entry.holder == Some(wish.peer);
+        if holds && matches!(entry.record, Record::Recorded | Record::Nothing) {
+            return Ok(self.hold_on(slot, now));
+        }
+        if entry.call.is_some() {
+            return Ok(Attach::Wait);
+        }
+        if entry.ending.is_some() || entry.overdue(self.counted()) {
+            if !self.has_room() {
+                return Err(no_room());
+            }
+            // Only what is overdue or has its reason already comes here, so the reason given does not count.
+            return Ok(Attach::CloseFirst(self.begin_close(slot, CloseReason::Expired, None, false)));
+        }
+        if holds {
+            self.touch_held(wish.peer);
+            self.seats.told(wish.peer);
+            let open = self.ask_to_open(slot);
+            return Ok(Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None })));
+        }
+        let takeover = self.takeover(slot, wish.peer, now)?;
+        Ok(self.seat(slot, wish, takeover, now))
+    }
+
+    /// Notes a message of the peer.
+    pub(crate) fn touch(&mut self, peer: PeerId, now: Moment) -> Touch {
+        self.tick(now);
+        match self.touch_held(peer) {
+            Seat::Vacant => Touch::None,
+            Seat::Held => Touch::Held,
+            Seat::Lost => {
+                self.seats.vacate(peer);
+                Touch::Lost { by: self.taken_by.remove(&peer) }
+            }
+        }
+    }
+
+    /// Forgets the peer; what it held waits for its client.
+    pub(crate) fn detach(&mut self, peer: PeerId, now: Moment) -> Option<Departure> {
+        let now = self.tick(now);
+        self.memories.remove(&peer);
+        self.taken_by.remove(&peer);
+        match self.held_by(peer) {
+            Some(slot) => {
+                self.depart(slot, peer);
+                let seen = self.tell_departed(slot);
+                Some(Departure { episode: self.view(slot, now), seen })
+            }
+            None => {
+                self.seats.vacate(peer);
+                None
+            }
+        }
+    }
+
+    /// Puts a detached episode on the board that an earlier process opened, unless its key is there.
+    pub(crate) fn adopt(&mut self, adopted: Adopted, now: Moment) {
+        let now = self.tick(now);
+        if self.by_key.contains_key(&adopted.key) {
+            return;
+        }
+        let silent_since = now.saturating_sub(nanoseconds(adopted.silent_for));
+        let grace_left = self.limits.grace.saturating_sub(adopted.waiting_for);
+        let expires_at = self.counted().saturating_add(nanoseconds(grace_left));
+        let slot = self.insert(Entry {
+            attachments: adopted.attachments,
+            repository: adopted.line,
+            record: Record::Recorded,
+            expires_at: Some(expires_at),
+            ..Entry::new(adopted.key, adopted.opened_at, silent_since)
+        });
+        self.refile(slot);
+    }
+
+    /// Moves every deadline by `gap`.
+    pub(crate) fn excuse(&mut self, gap: Duration) {
+        self.excused = self.excused.saturating_add(nanoseconds(gap));
+    }
+
+    /// All episodes, in no order.
+    pub(crate) fn list(&mut self, now: Moment) -> Vec<ConnectionEpisode> {
+        let now = self.tick(now);
+        self.entries.slots().map(|slot| self.view(slot, now)).collect()
+    }
+
+    /// The keys of all episodes, in no order.
+    pub(crate) fn keys(&self) -> Vec<EpisodeKey> {
+        self.by_key.keys().cloned().collect()
+    }
+
+    /// The episode under that key.
+    pub(crate) fn of_key(&mut self, key: &EpisodeKey, now: Moment) -> Option<ConnectionEpisode> {
+        let now = self.tick(now);
+        self.by_key.get(key).map(|slot| self.view(*slot, now))
+    }
+
+    /// The episode that the peer holds.
+    pub(crate) fn of_peer(&mut self, peer: PeerId, now: Moment) -> Option<ConnectionEpisode> {
+        let now = self.tick(now);
+        self.held_by(peer).map(|slot| self.view(slot, now))
+    }
+
+    /// Whether a call runs for that key.
+    pub(crate) fn is_busy(&self, key: &EpisodeKey) -> bool {
+        self.by_key.get(key).is_some_and(|slot| self.entries.of(*slot).call.is_some())
+    }
+
+    /// How many calls run.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// How many calls have been answered since the beginning.
+    pub(crate) fn completions(&self) -> u64 {
+        self.completions
+    }
+
+    /// How many episodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Answers a repeated attach as the first one was.
+    fn hold_on(&mut self, slot: u32, now: i64) -> Attach {
+        if let Some(holder) = self.entries.of(slot).holder {
+            self.touch_held(holder);
+        }
+        let entry = self.entries.of(slot);
+        Attach::Held(Box::new(Attached {
+            resumed: entry.resumed,
+            recorded: entry.record == Record::Recorded,
+            episode: self.view(slot, now),
+            taken_over_from: None,
+            left: None,
+            ended: None,
+        }))
+    }
+
+    /// Whom the peer takes the episode from, if from anybody; refused where two keep taking it back.
+    fn takeover(&self, slot: u32, peer: PeerId, now: i64) -> Result<Option<Takeover>, BoardError> {
+        let entry = self.entries.of(slot);
+        let Some(from) = entry.holder else { return Ok(None) };
+        let returned = entry.takeover.filter(|last| {
+            (last.by, last.from) == (from, peer) && now.saturating_sub(last.at) < nanoseconds(self.limits.grace)
+        });
+        let returns = returned.map_or(0, |last| last.returns + 1);
+        if returns > RETURNS_ALLOWED {
+            return Err(BoardError::Conflict { key: entry.key.clone(), peer: from });
+        }
+        Ok(Some(Takeover { by: peer, from, at: now, returns }))
+    }
+
+    /// Seats the peer at an episode that it does not hold and that no call runs for.
+    fn seat(&mut self, slot: u32, wish: &Wish, takeover: Option<Takeover>, now: i64) -> Attach {
+        let left = self.held_by(wish.peer);
+        if let Some(left) = left {
+            self.depart(left, wish.peer);
+        }
+        if let Some(Takeover { from, .. }) = takeover {
+            self.seats.lose(from);
+            self.taken_by.insert(from, wish.peer);
+        }
+        self.memories.remove(&wish.peer);
+        self.taken_by.remove(&wish.peer);
+        self.seats.hold(wish.peer, slot, now);
+        let entry = self.entries.of_mut(slot);
+        entry.resumed = entry.attachments > 0;
+        entry.attachments += 1;
+        entry.holder = Some(wish.peer);
+        entry.last_holder = Some(wish.peer);
+        entry.witnessed = true;
+        entry.takeover = takeover;
+        (entry.expires_at, entry.retry_at, entry.tell_at) = (None, None, None);
+        if wish.client.is_some() {
+            entry.client.clone_from(&wish.client);
+        }
+        // The opening first: somebody waits for it.
+        let open = self.ask_to_open(slot);
+        let left = left.map(|left| {
+            let seen = self.tell_departed(left);
+            Departure { episode: self.view(left, now), seen }
+        });
+        let taken_over_from = takeover.map(|takeover| takeover.from);
+        Attach::Seated(Box::new(Seated { open, taken_over_from, left }))
+    }
+
+    /// Begins the call that opens or joins the episode; without room it is put off.
+    fn ask_to_open(&mut self, slot: u32) -> Option<Call> {
+        if self.has_room() {
+            return Some(self.begin_open(slot, false));
+        }
+        let retry_at = self.retry_at();
+        let entry = self.entries.of_mut(slot);
+        entry.record = Record::Failed;
+        entry.retry_at = Some(retry_at);
+        self.refile(slot);
+        None
+    }
+
+    fn begin_open(&mut self, slot: u32, background: bool) -> Call {
+        let entry = self.entries.of_mut(slot);
+        let peer = entry.last_holder.expect("only an episode that was attached in this process is opened");
+        entry.record = Record::Asked;
+        entry.retry_at = None;
+        let opening = Opening { key: entry.key.clone(), peer, client: entry.client.clone() };
+        self.begin(slot, Work::Open(opening), background)
+    }
+
+    /// Detaches what the peer holds: the grace runs from now, and evidence that is not yet told is owed.
+    fn depart(&mut self, slot: u32, peer: PeerId) {
+        let counted = self.counted();
+        let left = self.seats.vacate(peer).expect("a holder has a seat");
+        let entry = self.entries.of_mut(slot);
+        entry.holder = None;
+        entry.takeover = None;
+        entry.evidence = left.evidence;
+        entry.expires_at = Some(counted.saturating_add(nanoseconds(self.limits.grace)));
+        if left.untold {
+            entry.tell_at = Some(counted);
+        }
+        self.refile(slot);
+    }
+
+    fn touch_held(&mut self, peer: PeerId) -> Seat {
+        self.seats.touch(peer, self.latest)
+    }
+
+    fn insert(&mut self, entry: Entry) -> u32 {
+        let key = entry.key.clone();
+        let slot = self.entries.insert(entry);
+        self.by_key.insert(key, slot);
+        slot
+    }
+
+    fn remove(&mut self, slot: u32) {
+        let entry = self.entries.remove(slot);
+        if let Some(at) = entry.filed_at {
+            self.deadlines.remove(&(at, slot));
+        }
+        self.by_key.remove(&entry.key);
+    }
+
+    /// When the episode's last evidence was.
+    fn evidence(&self, slot: u32) -> i64 {
+        let entry = self.entries.of(slot);
+        entry.holder.and_then(|holder| self.seats.evidence(holder)).unwrap_or(entry.evidence)
+    }
+
+    fn view(&self, slot: u32, now: i64) -> ConnectionEpisode {
+        let entry = self.entries.of(slot);
+        ConnectionEpisode {
+            external_id: entry.key.external_id.as_str().into(),
+            provider: entry.key.provider.as_str().into(),
+            peer: entry.holder,
+            opened_at: entry.opened_at.clone(),
+            last_activity_seconds_ago: duration(now.saturating_sub(self.evidence(slot))).as_secs(),
+            attachments: entry.attachments,
+            state: match entry.holder {
+                Some(_) => ConnectionEpisodeState::Open,
+                None => ConnectionEpisodeState::Detached,
+            },
+            repository: entry.repository.clone(),
+        }
+    }
+
+    /// Takes the time in; returns the latest that was told.
+    fn tick(&mut self, now: Moment) -> i64 {
+        self.latest = self.latest.max(nanoseconds(now.awake));
+        self.latest
+    }
+
+    /// Counted time: what deadlines are compared with.
+    fn counted(&self) -> i64 {
+        self.latest.saturating_sub(self.excused)
+    }
+}
+
+/// A span in nanoseconds, 292 years at most.
+fn nanoseconds(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Nanoseconds as a span, never negative.
+fn duration(nanoseconds: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0))
+}
+
+/// What a caller is told at once when no further call may run.
+pub(crate) fn no_room() -> BoardError {
+    BoardError::Unavailable { why: "too many calls to the repository are still running; try again shortly".into() }
+}

@@ -1,0 +1,153 @@
+//! How episodes end: on purpose, from elsewhere, and by nobody coming back.
+
+use crate::board::{BoardError, Closed};
+use crate::clock::Moment;
+use crate::driver::{CloseReason, Closing};
+use crate::ids::{EpisodeKey, PeerId};
+
+use super::calls::{Call, Completion, Work};
+use super::entry::Ending;
+use super::{Machine, duration, no_room};
+
+/// What a peer ended last, to give the first answer again.
+#[derive(Debug)]
+pub(super) struct Memory {
+    key: EpisodeKey,
+    /// Absent while the driver is asked.
+    answer: Option<Closed>,
+}
+
+/// What comes next for somebody who ends an episode.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The first answer, again.
+    Again(Closed),
+    /// A call runs for that key.
+    Wait(EpisodeKey),
+    /// The driver is to be asked.
+    Call(Call),
+}
+
+impl Machine {
+    /// Ends what the peer holds, or what nobody holds.
+    pub(crate) fn finish(&mut self, peer: PeerId, key: Option<&EpisodeKey>, now: Moment) -> Result<End, BoardError> {
+        let now = self.tick(now);
+        let slot = match (key, self.held_by(peer)) {
+            (None, Some(slot)) => slot,
+            (Some(key), Some(slot)) if self.entries.of(slot).key == *key => slot,
+            (key, _) => match self.recall(peer, key) {
+                Some(answer) => return Ok(answer),
+                None => self.slot_of(key.ok_or(BoardError::NotHeld)?)?,
+            },
+        };
+        let entry = self.entries.of(slot);
+        if let Some(holder) = entry.holder.filter(|holder| *holder != peer) {
+            return Err(BoardError::HeldByOther { key: entry.key.clone(), peer: holder });
+        }
+        if entry.call.is_some() {
+            return Ok(End::Wait(entry.key.clone()));
+        }
+        if !self.has_room() {
+            return Err(no_room());
+        }
+        let memory = Memory { key: entry.key.clone(), answer: None };
+        self.memories.insert(peer, memory);
+        // The message that ends an episode is the last evidence for it, unless it came too late.
+        if !entry.overdue(self.counted()) && entry.ending.is_none() {
+            self.note_evidence(slot, now);
+        }
+        if self.held_by(peer) == Some(slot) {
+            self.seats.vacate(peer);
+        }
+        Ok(End::Call(self.begin_close(slot, CloseReason::Detach, Some(peer), false)))
+    }
+
+    /// Ends an episode whoever holds it.
+    pub(crate) fn close(&mut self, key: &EpisodeKey, reason: CloseReason, now: Moment) -> Result<End, BoardError> {
+        self.tick(now);
+        let slot = self.slot_of(key)?;
+        let entry = self.entries.of(slot);
+        if entry.call.is_some() {
+            return Ok(End::Wait(key.clone()));
+        }
+        if !self.has_room() {
+            return Err(no_room());
+        }
+        if let Some(holder) = entry.holder {
+            let evidence = self.evidence(slot);
+            self.seats.lose(holder);
+            self.entries.of_mut(slot).evidence = evidence;
+        }
+        Ok(End::Call(self.begin_close(slot, reason, None, false)))
+    }
+
+    /// Marks the episode as ending and asks the driver. The first reason wins, and what is overdue has expired: by
+    /// the times, not by which call noticed it. The caller has freed the holder's seat and kept its evidence.
+    pub(super) fn begin_close(&mut self, slot: u32, reason: CloseReason, by: Option<PeerId>, background: bool) -> Call {
+        let counted = self.counted();
+        let latest = self.latest;
+        let entry = self.entries.of_mut(slot);
+        let reason = match entry.ending {
+            Some(ending) => ending.reason,
+            None if entry.overdue(counted) => CloseReason::Expired,
+            None => reason,
+        };
+        let by = by.or(entry.ending.and_then(|ending| ending.by));
+        entry.ending = Some(Ending { reason, by });
+        entry.holder = None;
+        (entry.retry_at, entry.tell_at, entry.takeover) = (None, None, None);
+        let last_evidence_ago = entry.witnessed.then(|| duration(latest.saturating_sub(entry.evidence)));
+        let closing = Closing { key: entry.key.clone(), reason, last_evidence_ago };
+        self.begin(slot, Work::Close(closing), background)
+    }
+
+    /// Brings what `peer` is told again up to what became of its end.
+    pub(super) fn remember(&mut self, peer: PeerId, completion: &Completion) {
+        let answer = match completion {
+            Completion::Ended(closed) => closed.clone(),
+            Completion::Kept(episode) => Closed { episode: episode.clone(), recorded: false },
+            Completion::NotOver(key, _) => {
+                if self.memories.get(&peer).is_some_and(|memory| memory.key == *key) {
+                    self.memories.remove(&peer);
+                }
+                return;
+            }
+            Completion::Opened { .. } | Completion::Told => return,
+        };
+        // A peer that has left or ended another one since is owed nothing.
+        if let Some(memory) = self.memories.get_mut(&peer)
+            && memory.key.external_id.as_str() == answer.episode.external_id
+            && memory.key.provider.as_str() == answer.episode.provider
+        {
+            memory.answer = Some(answer);
+        }
+    }
+
+    /// The answer that the peer was given, if it asks to end the same episode again.
+    fn recall(&self, peer: PeerId, key: Option<&EpisodeKey>) -> Option<End> {
+        let memory = self.memories.get(&peer)?;
+        if key.is_some_and(|key| *key != memory.key) {
+            return None;
+        }
+        Some(match &memory.answer {
+            Some(closed) => End::Again(closed.clone()),
+            None => End::Wait(memory.key.clone()),
+        })
+    }
+
+    fn slot_of(&self, key: &EpisodeKey) -> Result<u32, BoardError> {
+        self.by_key.get(key).copied().ok_or_else(|| BoardError::NotFound { key: key.clone() })
+    }
+
+    /// Moves an episode's last evidence to `now`, wherever it stands.
+    fn note_evidence(&mut self, slot: u32, now: i64) {
+        let entry = self.entries.of_mut(slot);
+        entry.evidence = now;
+        entry.witnessed = true;
+    }
+
+    /// The slot that the peer holds.
+    pub(super) fn held_by(&self, peer: PeerId) -> Option<u32> {
+        self.seats.slot(peer)
+    }
+}

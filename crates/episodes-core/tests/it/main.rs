@@ -1,0 +1,9 @@
+//! The board as its callers see it.
+
+#![allow(clippy::unwrap_used, reason = "in tests a broken expectation may panic, helpers included")]
+
+mod hanging;
+mod invariants;
+mod model;
+mod racing;
+mod support;
