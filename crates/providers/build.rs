@@ -1,9 +1,6 @@
 //! Turns `share/providers.yaml` into static data, so that nothing is parsed at run time.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a build script reads the declaration and writes the generated file"
-)]
+#![allow(clippy::disallowed_methods, reason = "a build script reads the declaration and writes the generated file")]
 
 use std::path::PathBuf;
 
@@ -18,10 +15,7 @@ fn main() -> Result<(), String> {
     println!("cargo:rerun-if-changed=build/declaration.rs");
     println!("cargo:rerun-if-changed={}", declared.display());
 
-    let text = std::fs::read_to_string(&declared)
-        .map_err(|error| format!("share/providers.yaml: {error}"))?;
-    let code =
-        declaration::generate(&text).map_err(|error| format!("share/providers.yaml: {error}"))?;
-    std::fs::write(PathBuf::from(out).join("providers.rs"), code)
-        .map_err(|error| format!("providers.rs: {error}"))
+    let text = std::fs::read_to_string(&declared).map_err(|error| format!("share/providers.yaml: {error}"))?;
+    let code = declaration::generate(&text).map_err(|error| format!("share/providers.yaml: {error}"))?;
+    std::fs::write(PathBuf::from(out).join("providers.rs"), code).map_err(|error| format!("providers.rs: {error}"))
 }

@@ -8,6 +8,7 @@ mod mcp;
 mod sessions;
 
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use clap::Parser;
 use majordomus_records::{Checkout, Policy, Store};
 
 use crate::args::{Cli, Command, SilenceArgs};
+use crate::input;
 use crate::output::{self, Hint};
 
 /// Runs the command that `arguments` name, the program's own name first.
@@ -34,6 +36,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let wrong = error.use_stderr();
             // A closed output is nothing to report on.
             let _ = error.print();
+            if wrong && captures {
+                // An agent that configured us wrongly shall not be harmed by that either.
+                input::drain(std::io::stdin().as_fd());
+            }
             return ExitCode::from(match (wrong, captures) {
                 (false, _) => 0,
                 (true, true) => output::FAILED,

@@ -39,6 +39,13 @@ pub(crate) fn payload(input: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
             break;
         }
     }
+    drain(input);
+    Ok(bytes)
+}
+
+/// Reads on for a moment and forgets it, so that a parent that still writes meets no closed pipe.
+pub(crate) fn drain(input: BorrowedFd<'_>) {
+    let mut chunk = vec![0; 64 << 10];
     let mut drained = 0;
     while drained < DRAIN_MOST {
         match read_within(input, DRAIN_IDLE, &mut chunk) {
@@ -46,7 +53,6 @@ pub(crate) fn payload(input: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
             _ => break,
         }
     }
-    Ok(bytes)
 }
 
 /// Reads what is there. 0 means the end, or that nothing came within `idle`.

@@ -42,10 +42,7 @@ impl FromStr for EventKind {
     type Err = UnknownEventKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or(UnknownEventKind)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownEventKind)
     }
 }
 

@@ -8,8 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::unreadable::{bounded, escaped};
 use crate::{
-    Adapter, EpisodeSource, EventKind, HookEvent, IdProblem, KeysPresent, Provider, Scan,
-    Unreadable, value_end,
+    Adapter, EpisodeSource, EventKind, HookEvent, IdProblem, KeysPresent, Provider, Scan, Unreadable, value_end,
 };
 
 const ID_MAX_CHARS: usize = 256;
@@ -65,9 +64,7 @@ pub fn read(provider: &Provider, kind: EventKind, payload: &[u8]) -> Result<Hook
         (Some(adapter), _) => Wanted::of(adapter),
         (None, EpisodeSource::Connection) => CONNECTION,
         (None, EpisodeSource::Hooks | EpisodeSource::None) => {
-            return Err(Unreadable::NotOffered {
-                provider: provider.id,
-            });
+            return Err(Unreadable::NotOffered { provider: provider.id });
         }
     };
     let payload = match value_end(payload, &mut Scan::default()) {
@@ -106,30 +103,18 @@ fn check_event(adapter: &Adapter, asked: EventKind, name: &str) -> Result<(), Un
     if names(asked).contains(&name) {
         return Ok(());
     }
-    let serves = EventKind::ALL
-        .into_iter()
-        .find(|kind| names(*kind).contains(&name));
+    let serves = EventKind::ALL.into_iter().find(|kind| names(*kind).contains(&name));
     if asked == EventKind::Activity && serves.is_none() {
         return Ok(());
     }
-    Err(Unreadable::OtherEvent {
-        asked,
-        found: escaped(name, TEXT_MAX_CHARS),
-        serves,
-    })
+    Err(Unreadable::OtherEvent { asked, found: escaped(name, TEXT_MAX_CHARS), serves })
 }
 
 fn external_id(found: &Fields<'_>, wanted: &Wanted, repaired: bool) -> Result<String, Unreadable> {
     let Some((rank, raw)) = found.session_id.0 else {
-        return Err(Unreadable::NoId {
-            looked_for: wanted.session_id,
-            keys_present: found.keys.clone(),
-        });
+        return Err(Unreadable::NoId { looked_for: wanted.session_id, keys_present: found.keys.clone() });
     };
-    let bad = |problem| Unreadable::BadId {
-        field: wanted.session_id[rank],
-        problem,
-    };
+    let bad = |problem| Unreadable::BadId { field: wanted.session_id[rank], problem };
     if found.id_twice {
         return Err(bad(IdProblem::Twice));
     }
@@ -143,13 +128,8 @@ fn external_id(found: &Fields<'_>, wanted: &Wanted, repaired: bool) -> Result<St
     if id.chars().nth(ID_MAX_CHARS).is_some() {
         return Err(bad(IdProblem::TooLong));
     }
-    if let Some(control) = id
-        .chars()
-        .find(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
-    {
-        return Err(bad(IdProblem::Control {
-            code: control.into(),
-        }));
+    if let Some(control) = id.chars().find(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}')) {
+        return Err(bad(IdProblem::Control { code: control.into() }));
     }
     if repaired && id.contains(char::REPLACEMENT_CHARACTER) {
         return Err(bad(IdProblem::NotUnicode));
@@ -162,9 +142,7 @@ fn decoded(raw: &str) -> Result<String, IdProblem> {
     match raw.as_bytes().first() {
         Some(b'"') => serde_json::from_str(raw).map_err(|_| IdProblem::NotUnicode),
         Some(b'-' | b'0'..=b'9') => Ok(raw.to_owned()),
-        _ => Err(IdProblem::NotText {
-            found: kind_of(raw),
-        }),
+        _ => Err(IdProblem::NotText { found: kind_of(raw) }),
     }
 }
 
@@ -218,9 +196,7 @@ fn fields<'a>(wanted: &Wanted, text: &'a str, bytes: usize) -> Result<Fields<'a>
         let checked: Result<IgnoredAny, _> = serde::Deserialize::deserialize(&mut deserializer);
         match checked {
             Ok(IgnoredAny) => {
-                return Err(Unreadable::NotAnObject {
-                    found: kind_of(value),
-                });
+                return Err(Unreadable::NotAnObject { found: kind_of(value) });
             }
             Err(error) => Err(error),
         }
@@ -235,11 +211,7 @@ fn fault(error: &serde_json::Error, bytes: usize) -> Unreadable {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
     let place = format!(" at line {line} column {column}");
-    Unreadable::Invalid {
-        fault: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
-        line,
-        column,
-    }
+    Unreadable::Invalid { fault: message.strip_suffix(&place).unwrap_or(&message).to_owned(), line, column }
 }
 
 struct Object<'w>(&'w Wanted);
@@ -278,8 +250,7 @@ impl<'de> Visitor<'de> for Object<'_> {
             }
             if let (Some(rank), Field(Some((held, before)))) = (slots[0].0, &*slots[0].1) {
                 // Only the name that is preferred in the end must be unambiguous.
-                found.id_twice =
-                    rank >= *held && (found.id_twice || (rank == *held && raw != *before));
+                found.id_twice = rank >= *held && (found.id_twice || (rank == *held && raw != *before));
             }
             for (rank, field) in &mut slots {
                 if let Some(rank) = *rank

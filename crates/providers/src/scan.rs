@@ -36,9 +36,7 @@ pub fn value_end(bytes: &[u8], state: &mut Scan) -> Option<usize> {
     while let Some(&byte) = bytes.get(at) {
         if state.place == Place::Text {
             // Most bytes of a large payload are plain text.
-            let plain = bytes[at..]
-                .iter()
-                .position(|byte| matches!(byte, b'"' | b'\\'));
+            let plain = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\'));
             at += plain?;
             if bytes[at] == b'\\' {
                 state.place = Place::Escape;
@@ -82,10 +80,7 @@ impl Scan {
             (Place::Mark2, 0xBF) => self.place = Place::Before,
             (Place::Begin | Place::Before, byte) => return self.first(byte),
             (Place::Mark1 | Place::Mark2, _) => return Step::EndAfter,
-            (
-                Place::Scalar,
-                b' ' | b'\t' | b'\n' | b'\r' | b'"' | b',' | b':' | b'[' | b']' | b'{' | b'}',
-            ) => {
+            (Place::Scalar, b' ' | b'\t' | b'\n' | b'\r' | b'"' | b',' | b':' | b'[' | b']' | b'{' | b'}') => {
                 return Step::EndBefore;
             }
             (Place::Scalar, _) => {}

@@ -19,9 +19,7 @@ pub enum Unreadable {
         bytes: usize,
     },
     /// The bytes are not JSON.
-    #[error(
-        "the payload is not JSON ({fault} at line {line}, column {column}); send one JSON object and nothing else"
-    )]
+    #[error("the payload is not JSON ({fault} at line {line}, column {column}); send one JSON object and nothing else")]
     Invalid {
         /// What the parser met.
         fault: String,
@@ -142,10 +140,7 @@ impl KeysPresent {
         }
         // A character is at most four bytes, so what is cut off here would not be shown anyway.
         let shown = &name[..name.len().min(4 * Self::NAME_MAX_CHARS + 4)];
-        self.names.push(escaped(
-            &String::from_utf8_lossy(shown),
-            Self::NAME_MAX_CHARS,
-        ));
+        self.names.push(escaped(&String::from_utf8_lossy(shown), Self::NAME_MAX_CHARS));
     }
 }
 

@@ -1,6 +1,4 @@
-use crate::{
-    EpisodeSource, EventKind, HookEvent, IdProblem, PromptSource, Provider, Unreadable, find, read,
-};
+use crate::{EpisodeSource, EventKind, HookEvent, IdProblem, PromptSource, Provider, Unreadable, find, read};
 
 mod id;
 
@@ -32,38 +30,15 @@ fn empty_truncated_invalid_and_other_values_are_told_apart() {
     for empty in ["", " ", "\r\n\t", "\u{feff}", "\u{feff} \n"] {
         assert_eq!(start(empty), Err(Unreadable::Empty), "{empty:?}");
     }
-    for truncated in [
-        "{",
-        "{\"session_id\": \"a",
-        "{\"session_id\": \"a\"",
-        "{\"session_id\": \"a\",",
-        "[1,",
-        "\"abc",
-        "tru",
-    ] {
-        assert_eq!(
-            start(truncated),
-            Err(Unreadable::Truncated {
-                bytes: truncated.len()
-            }),
-            "{truncated:?}"
-        );
+    for truncated in
+        ["{", "{\"session_id\": \"a", "{\"session_id\": \"a\"", "{\"session_id\": \"a\",", "[1,", "\"abc", "tru"]
+    {
+        assert_eq!(start(truncated), Err(Unreadable::Truncated { bytes: truncated.len() }), "{truncated:?}");
     }
-    for invalid in [
-        "hello",
-        "{]",
-        "{'session_id': 'a'}",
-        "{\"session_id\": \"a\",}",
-        "{\"session_id\": a}",
-        "<xml/>",
-        "\0",
-        "[}",
-    ] {
-        assert!(
-            matches!(start(invalid), Err(Unreadable::Invalid { .. })),
-            "{invalid:?} {:?}",
-            start(invalid)
-        );
+    for invalid in
+        ["hello", "{]", "{'session_id': 'a'}", "{\"session_id\": \"a\",}", "{\"session_id\": a}", "<xml/>", "\0", "[}"]
+    {
+        assert!(matches!(start(invalid), Err(Unreadable::Invalid { .. })), "{invalid:?} {:?}", start(invalid));
     }
     let others = [
         ("[]", "an array"),
@@ -80,19 +55,8 @@ fn empty_truncated_invalid_and_other_values_are_told_apart() {
 
 #[test]
 fn an_invalid_payload_is_reported_with_its_place_and_without_its_text() {
-    let error = claude(
-        EventKind::Activity,
-        "{\"session_id\": \"a\",\n \"prompt\": \"my secret\" oops}",
-    )
-    .unwrap_err();
-    let Unreadable::Invalid {
-        line: 2,
-        column: 24,
-        fault,
-    } = &error
-    else {
-        panic!("{error:?}")
-    };
+    let error = claude(EventKind::Activity, "{\"session_id\": \"a\",\n \"prompt\": \"my secret\" oops}").unwrap_err();
+    let Unreadable::Invalid { line: 2, column: 24, fault } = &error else { panic!("{error:?}") };
     assert!(!fault.contains("line"), "{fault}");
     assert!(!error.to_string().contains("secret"), "{error}");
 }
@@ -112,14 +76,7 @@ fn only_the_first_value_counts_and_a_byte_order_mark_does_not() {
 fn bytes_that_are_no_character_elsewhere_do_not_cost_the_event() {
     let payload = b"{\"\xff\": 1, \"\\ud800\": 2, \"note\": \"\xc3\", \"cwd\": \"/src/\xe9\", \"reason\": \"\\ud800\", \"session_id\": \"a\"}";
     let event = start(payload).unwrap();
-    assert_eq!(
-        (
-            event.external_id.as_str(),
-            event.cwd.as_deref(),
-            event.reason
-        ),
-        ("a", Some("/src/\u{fffd}"), None)
-    );
+    assert_eq!((event.external_id.as_str(), event.cwd.as_deref(), event.reason), ("a", Some("/src/\u{fffd}"), None));
 }
 
 #[test]
@@ -144,23 +101,10 @@ fn another_event_than_the_asked_one_is_refused_and_says_which_it_is() {
 
     for kind in [EventKind::Start, EventKind::End, EventKind::Compact] {
         let error = claude(kind, named("Tomorrow")).unwrap_err();
-        assert_eq!(
-            error,
-            Unreadable::OtherEvent {
-                asked: kind,
-                found: "Tomorrow".to_owned(),
-                serves: None
-            }
-        );
+        assert_eq!(error, Unreadable::OtherEvent { asked: kind, found: "Tomorrow".to_owned(), serves: None });
     }
-    assert!(matches!(
-        claude(EventKind::Activity, named("SessionEnd")),
-        Err(Unreadable::OtherEvent { .. })
-    ));
-    assert!(matches!(
-        claude(EventKind::Compact, named("SessionStart")),
-        Err(Unreadable::OtherEvent { .. })
-    ));
+    assert!(matches!(claude(EventKind::Activity, named("SessionEnd")), Err(Unreadable::OtherEvent { .. })));
+    assert!(matches!(claude(EventKind::Compact, named("SessionStart")), Err(Unreadable::OtherEvent { .. })));
     let error = start(named("a\\u001b[2J\\n")).unwrap_err().to_string();
     assert!(!error.contains(char::is_control), "{error}");
 }
@@ -168,13 +112,10 @@ fn another_event_than_the_asked_one_is_refused_and_says_which_it_is() {
 #[test]
 fn activity_needs_no_known_event_and_nothing_needs_a_named_one() {
     assert_eq!(
-        claude(
-            EventKind::Activity,
-            r#"{"session_id": "a", "hook_event_name": "Tomorrow"}"#
-        )
-        .unwrap()
-        .native_event
-        .as_deref(),
+        claude(EventKind::Activity, r#"{"session_id": "a", "hook_event_name": "Tomorrow"}"#)
+            .unwrap()
+            .native_event
+            .as_deref(),
         Some("Tomorrow")
     );
     for kind in EventKind::ALL {
@@ -191,14 +132,8 @@ fn activity_needs_no_known_event_and_nothing_needs_a_named_one() {
 #[test]
 fn a_hook_that_another_client_ran_is_not_recorded_as_this_ones() {
     let error =
-        start(r#"{"session_id": "a", "hook_event_name": "SessionStart", "cursor_version": "2.9"}"#)
-            .unwrap_err();
-    assert_eq!(
-        error,
-        Unreadable::OtherClient {
-            field: "cursor_version"
-        }
-    );
+        start(r#"{"session_id": "a", "hook_event_name": "SessionStart", "cursor_version": "2.9"}"#).unwrap_err();
+    assert_eq!(error, Unreadable::OtherClient { field: "cursor_version" });
 }
 
 #[test]
@@ -217,17 +152,9 @@ fn a_connections_payload_needs_no_adapter_and_names_no_folder() {
     for reason in ["detach", "shutdown", "expired"] {
         let payload = format!(r#"{{"session_id": "thread-7", "reason": "{reason}"}}"#);
         let event = read(generic, EventKind::End, payload.as_bytes()).unwrap();
-        assert_eq!(
-            (event.reason.as_deref(), event.connection),
-            (Some(reason), None)
-        );
+        assert_eq!((event.reason.as_deref(), event.connection), (Some(reason), None));
     }
-    assert_eq!(
-        start(payload.replace(b"SessionEnd", b"SessionStart"))
-            .unwrap()
-            .connection,
-        None
-    );
+    assert_eq!(start(payload.replace(b"SessionEnd", b"SessionStart")).unwrap().connection, None);
 }
 
 trait Replace {
@@ -236,10 +163,7 @@ trait Replace {
 
 impl Replace for [u8] {
     fn replace(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
-        let at = self
-            .windows(from.len())
-            .position(|window| window == from)
-            .unwrap();
+        let at = self.windows(from.len()).position(|window| window == from).unwrap();
         [&self[..at], to, &self[at + from.len()..]].concat()
     }
 }
@@ -247,42 +171,22 @@ impl Replace for [u8] {
 #[test]
 fn optional_texts_are_passed_on_bounded_and_other_kinds_are_dropped() {
     let event = start(r#"{"session_id": "a", "cwd": "", "source": 7, "reason": ["x"]}"#).unwrap();
-    assert_eq!(
-        (event.cwd.as_deref(), event.source.as_deref(), event.reason),
-        (Some(""), Some("7"), None)
-    );
+    assert_eq!((event.cwd.as_deref(), event.source.as_deref(), event.reason), (Some(""), Some("7"), None));
     let long = "clear".repeat(100);
-    let event = claude(
-        EventKind::End,
-        format!(r#"{{"session_id": "a", "reason": "{long}"}}"#),
-    )
-    .unwrap();
+    let event = claude(EventKind::End, format!(r#"{{"session_id": "a", "reason": "{long}"}}"#)).unwrap();
     assert_eq!(event.reason.unwrap().chars().count(), 256);
     let path = format!("/{}", "d/".repeat(5000));
-    assert_eq!(
-        start(format!(r#"{{"session_id": "a", "cwd": "{path}"}}"#))
-            .unwrap()
-            .cwd,
-        Some(path)
-    );
+    assert_eq!(start(format!(r#"{{"session_id": "a", "cwd": "{path}"}}"#)).unwrap().cwd, Some(path));
 }
 
 #[test]
 fn deep_and_large_fields_that_nobody_asked_for_are_passed_over() {
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
-    let payload = format!(
-        r#"{{"tool_input": {deep}, "blob": "{}", "session_id": "a", "cwd": {deep}}}"#,
-        "x".repeat(2 << 20)
-    );
+    let payload =
+        format!(r#"{{"tool_input": {deep}, "blob": "{}", "session_id": "a", "cwd": {deep}}}"#, "x".repeat(2 << 20));
     let event = claude(EventKind::Activity, payload).unwrap();
     assert_eq!((event.external_id.as_str(), event.cwd), ("a", None));
     let object = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
-    let expected = Unreadable::BadId {
-        field: "session_id",
-        problem: IdProblem::NotText { found: "an object" },
-    };
-    assert_eq!(
-        start(format!("{{\"session_id\": {object}}}")),
-        Err(expected)
-    );
+    let expected = Unreadable::BadId { field: "session_id", problem: IdProblem::NotText { found: "an object" } };
+    assert_eq!(start(format!("{{\"session_id\": {object}}}")), Err(expected));
 }

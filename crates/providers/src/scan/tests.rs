@@ -37,39 +37,18 @@ fn the_end_is_where_the_value_ends_however_the_stream_is_cut() {
     ];
     for (bytes, expected) in cases {
         for size in 1..=bytes.len().max(1) {
-            assert_eq!(
-                end_in_chunks(bytes, size),
-                *expected,
-                "{} in chunks of {size}",
-                bytes.escape_ascii()
-            );
+            assert_eq!(end_in_chunks(bytes, size), *expected, "{} in chunks of {size}", bytes.escape_ascii());
         }
     }
 }
 
 #[test]
 fn a_byte_that_begins_no_value_ends_the_wait_at_once() {
-    let cases: [(&[u8], usize); 6] = [
-        (b"hello", 1),
-        (b"  }", 3),
-        (b"\xFF", 1),
-        (b"\xEF{}", 2),
-        (b"\xEF\xBB\xBF\xEF", 4),
-        (b"\0{}", 1),
-    ];
+    let cases: [(&[u8], usize); 6] =
+        [(b"hello", 1), (b"  }", 3), (b"\xFF", 1), (b"\xEF{}", 2), (b"\xEF\xBB\xBF\xEF", 4), (b"\0{}", 1)];
     for (bytes, expected) in cases {
-        assert_eq!(
-            end_in_chunks(bytes, bytes.len()),
-            Some(expected),
-            "{}",
-            bytes.escape_ascii()
-        );
-        assert_eq!(
-            end_in_chunks(bytes, 1),
-            Some(expected),
-            "{}",
-            bytes.escape_ascii()
-        );
+        assert_eq!(end_in_chunks(bytes, bytes.len()), Some(expected), "{}", bytes.escape_ascii());
+        assert_eq!(end_in_chunks(bytes, 1), Some(expected), "{}", bytes.escape_ascii());
     }
 }
 

@@ -11,9 +11,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        any::<f64>()
-            .prop_filter("JSON has finite numbers only", |n| n.is_finite())
-            .prop_map(Value::from),
+        any::<f64>().prop_filter("JSON has finite numbers only", |n| n.is_finite()).prop_map(Value::from),
         text.clone().prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 32, 6, move |inner| {
@@ -38,35 +36,18 @@ fn any_payload() -> impl Strategy<Value = Vec<u8>> {
         "prompt",
         "other",
     ];
-    const NAMES: &[&str] = &[
-        "SessionStart",
-        "SessionEnd",
-        "PreCompact",
-        "Stop",
-        "a",
-        "\u{fffd}",
-        "",
-    ];
-    let value = prop_oneof![
-        any_value(),
-        prop::sample::select(NAMES).prop_map(Value::from)
-    ];
-    let object =
-        prop::collection::vec((prop::sample::select(FIELDS), value), 0..8).prop_map(|pairs| {
-            // Written by hand, because a map would drop repeated fields.
-            let members: Vec<_> = pairs
-                .iter()
-                .map(|(key, value)| format!("{}:{value}", json!(key)))
-                .collect();
-            format!("{{{}}}", members.join(",")).into_bytes()
-        });
-    let broken = (object.clone(), any::<prop::sample::Index>(), any::<u8>()).prop_map(
-        |(mut bytes, at, byte)| {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-            bytes
-        },
-    );
+    const NAMES: &[&str] = &["SessionStart", "SessionEnd", "PreCompact", "Stop", "a", "\u{fffd}", ""];
+    let value = prop_oneof![any_value(), prop::sample::select(NAMES).prop_map(Value::from)];
+    let object = prop::collection::vec((prop::sample::select(FIELDS), value), 0..8).prop_map(|pairs| {
+        // Written by hand, because a map would drop repeated fields.
+        let members: Vec<_> = pairs.iter().map(|(key, value)| format!("{}:{value}", json!(key))).collect();
+        format!("{{{}}}", members.join(",")).into_bytes()
+    });
+    let broken = (object.clone(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(mut bytes, at, byte)| {
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bytes
+    });
     prop_oneof![object, broken, prop::collection::vec(any::<u8>(), 0..64)]
 }
 
@@ -89,34 +70,18 @@ fn end_when_cut(bytes: &[u8], cuts: &[prop::sample::Index]) -> Option<usize> {
 fn keeps_its_promises(outcome: &Result<HookEvent, Unreadable>) -> Result<(), TestCaseError> {
     match outcome {
         Ok(event) => {
+            prop_assert!((1..=256).contains(&event.external_id.chars().count()), "{event:?}");
             prop_assert!(
-                (1..=256).contains(&event.external_id.chars().count()),
+                !event.external_id.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')),
                 "{event:?}"
             );
-            prop_assert!(
-                !event
-                    .external_id
-                    .contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')),
-                "{event:?}"
-            );
-            for text in [
-                &event.source,
-                &event.reason,
-                &event.native_event,
-                &event.connection,
-            ]
-            .into_iter()
-            .flatten()
-            {
+            for text in [&event.source, &event.reason, &event.native_event, &event.connection].into_iter().flatten() {
                 prop_assert!(text.chars().count() <= 256, "{event:?}");
             }
         }
         Err(error) => {
             let text = error.to_string();
-            prop_assert!(
-                !text.contains(char::is_control) && text.chars().count() < 4000,
-                "{text:?}"
-            );
+            prop_assert!(!text.contains(char::is_control) && text.chars().count() < 4000, "{text:?}");
         }
     }
     Ok(())

@@ -1,0 +1,61 @@
+//! What the cases share: a world of its own for each of them, the released binary in it, and a client at its other end.
+//!
+//! A [`World`] is a folder with a git repository, a home and a state folder, gone afterwards; nothing of the person who
+//! runs the tests reaches what is tested. A [`Client`] is a real `majordomus mcp` over real pipes. Nothing here sleeps:
+//! what takes time is waited for by reading, or by [`until`] with a deadline, and everything that waits has one.
+
+mod client;
+mod program;
+mod record;
+mod running;
+mod snapshot;
+mod time;
+mod world;
+
+use std::time::{Duration, Instant};
+
+pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, session_id, state_of};
+pub use program::{built, cargo_environment, majordomus, root};
+pub use record::Record;
+pub use running::{Running, Said, run_at_once};
+pub use snapshot::{Files, files, holds};
+pub use time::{milliseconds, now_ms};
+pub use world::{World, feed, payload_of, provider_payload, record_files};
+
+/// How long anything may take before the test fails. Far above what it takes.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Asks again and again until there is an answer.
+///
+/// # Panics
+/// Where there is none after [`DEADLINE`].
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(since.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// A source of numbers that look random and are the same in every run.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// Starts at `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Throws a number below `most`.
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % most
+    }
+}
