@@ -296,6 +296,16 @@ fn two_megabytes_are_taken_even_where_nothing_is_recorded() {
 }
 
 #[test]
+fn two_megabytes_are_taken_even_by_a_wrong_command_line() {
+    let world = World::new();
+    let mut command = world.majordomus(&["capture", "session", "--provider", "claude-code", "--event", "begin"]);
+    let mut hook = Running::start(&mut command);
+    let written = hook.input.take().unwrap().write_all(&[b'x'; 2 << 20]);
+    assert!(written.is_ok(), "the agent gets {written:?}");
+    assert_eq!(hook.wait().code, Some(1));
+}
+
+#[test]
 fn two_megabytes_are_taken_and_recorded_in_a_repository() {
     let world = World::new();
     world.hook("start", &payload_of("SessionStart.startup", "a"));

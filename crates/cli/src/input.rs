@@ -32,8 +32,9 @@ pub(crate) fn payload(input: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
         let end = value_end(&chunk[..read], &mut scan);
         bytes.extend_from_slice(&chunk[..end.unwrap_or(read)]);
         if let Some(end) = end {
-            // The usual case, also where the parent never closes the pipe: one value, and at most a newline after it.
-            if read < chunk.len() && chunk[end..read].iter().all(u8::is_ascii_whitespace) {
+            // The usual case, also where the parent never closes the pipe: one value in one write that a pipe takes
+            // whole (PIPE_BUF), and at most a newline after it.
+            if bytes.len() <= 4096 && read <= 4096 && chunk[end..read].iter().all(u8::is_ascii_whitespace) {
                 return Ok(bytes);
             }
             break;
