@@ -29,8 +29,8 @@ impl CountingDisk {
 }
 
 impl Disk for CountingDisk {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let bytes = RealDisk.read(path)?;
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        let bytes = RealDisk.read(path, most)?;
         self.reads.fetch_add(1, Ordering::Relaxed);
         Ok(bytes)
     }

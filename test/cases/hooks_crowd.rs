@@ -64,7 +64,10 @@ fn sixty_starts_marks_and_ends_of_one_key_leave_one_record_for_each_session() {
         }),
     );
     let lines: Vec<&str> = said.iter().map(Said::hook).collect();
-    let failed: Vec<&&str> = lines.iter().filter(|line| line.starts_with("no episode was recorded")).collect();
+    let failed: Vec<&&str> = lines
+        .iter()
+        .filter(|line| line.starts_with("no episode was recorded") && !line.contains("has just ended"))
+        .collect();
     assert!(failed.is_empty(), "{failed:#?}");
     let opened: BTreeSet<String> =
         said.iter().filter(|said| said.line().contains(" opened at ")).map(session_in).collect();

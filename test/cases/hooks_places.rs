@@ -197,8 +197,8 @@ fn a_records_folder_that_leads_out_of_the_repository_is_refused_and_nothing_is_w
         let line = world.hook("end", &payload_of("SessionEnd.clear", "a"));
         assert!(line.starts_with("episode closed"), "the end is durable all the same: {line}");
         let said = world.run(&["sessions", "list"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert!(said.err.contains("leads out of the repository"), "{below}: {said:?}");
+        assert_eq!(said.code, Some(1), "what lies there is not read either: {said:?}");
+        assert!(said.err.contains("leads out of the repository\nhint: "), "{below}: {said:?}");
         assert!(files(&outside, &[]).is_empty(), "{below}");
 
         fs::remove_file(world.path(below)).unwrap();

@@ -91,7 +91,7 @@ fn count(folder: &Path) -> Result<Vec<(&'static str, String)>> {
     let parts = Parts { disk: disk.clone(), clock: Arc::new(SystemClock::new()), git: Arc::new(RealGit::default()) };
     let store = Store::with(checkout, state, Policy::default(), parts);
     let mut counted = Vec::new();
-    store.sweep()?;
+    store.sweep(std::time::Duration::from_secs(60));
     counted.push(("sweep", disk.take()));
     let page = store.records(None, PAGE)?;
     ensure!(page.records.len() == PAGE && page.next.is_some(), "a page has {} records", page.records.len());

@@ -22,7 +22,8 @@ pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<
     let store = Store::open(Checkout::find(&folder)?, Policy::default());
     let open = store.state().roots().first().context("a checkout without a state folder")?.join("open");
     let driver = Arc::new(RecordDriver::new(store)?);
-    let board = EpisodeBoard::with(BoardOptions { driver, run: Arc::new(Threads), ..BoardOptions::default() });
+    let board =
+        EpisodeBoard::with(BoardOptions { driver, run: Arc::new(Threads::default()), ..BoardOptions::default() });
     let peers = PeerBoard::new();
     let mut number = 0;
     let mut attach = || {

@@ -152,7 +152,7 @@ impl SilenceArgs {
             })
         };
         if let Some(grace) = seconds(self.grace_seconds, GRACE_SECONDS) {
-            policy.grace = Duration::from_secs(grace.into());
+            policy.grace = Some(Duration::from_secs(grace.into()));
         }
         policy.idle = seconds(self.idle_seconds, IDLE_SECONDS).map(|idle| Duration::from_secs(idle.into()));
         (policy, bad)

@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
@@ -65,6 +66,9 @@ fn survive_a_file_limit() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
+/// How long finishing what others have left may delay a command.
+const SWEEP: Duration = Duration::from_secs(2);
+
 /// The checkout that the command runs in.
 fn here() -> anyhow::Result<Checkout> {
     let folder = std::env::current_dir().context("cannot tell the current folder")?;
@@ -86,9 +90,13 @@ fn policy(silence: &SilenceArgs) -> anyhow::Result<Policy> {
 /// Opens the episodes of this checkout and finishes what nobody else is left to finish.
 fn swept(silence: &SilenceArgs) -> anyhow::Result<Store> {
     let store = Store::open(here()?, policy(silence)?);
-    let swept = store.sweep().context("cannot look through the open episodes")?;
+    let swept = store.sweep(SWEEP);
     for trouble in swept.troubles {
         output::note(&format!("warning: {trouble}"));
+    }
+    if !swept.waiting.is_empty() {
+        let (count, first) = (swept.waiting.len(), &swept.waiting[0]);
+        output::note(&format!("note: {count} ended sessions wait for their records, the first is {first}"));
     }
     Ok(store)
 }

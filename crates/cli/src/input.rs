@@ -2,13 +2,15 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use majordomus_providers::{Scan, value_end};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long the next byte may take before what is there has to do.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long reading may take in all, however slowly bytes come.
+const TOTAL: Duration = Duration::from_secs(3);
 /// How long to look for more where something follows the payload, so that a parent that still writes meets no closed pipe.
 const DRAIN_IDLE: Duration = Duration::from_millis(5);
 /// The most bytes that a payload may have; what comes after them is drained, not kept.
@@ -24,8 +26,10 @@ pub(crate) fn payload(input: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut scan = Scan::default();
     let mut chunk = vec![0; 64 << 10];
+    let until = Instant::now() + TOTAL;
     while bytes.len() < MOST {
-        let read = read_within(input, IDLE, &mut chunk)?;
+        let left = until.saturating_duration_since(Instant::now());
+        let read = read_within(input, IDLE.min(left), &mut chunk)?;
         if read == 0 {
             return Ok(bytes);
         }
@@ -48,7 +52,8 @@ pub(crate) fn payload(input: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 pub(crate) fn drain(input: BorrowedFd<'_>) {
     let mut chunk = vec![0; 64 << 10];
     let mut drained = 0;
-    while drained < DRAIN_MOST {
+    let until = Instant::now() + TOTAL;
+    while drained < DRAIN_MOST && Instant::now() < until {
         match read_within(input, DRAIN_IDLE, &mut chunk) {
             Ok(read) if read > 0 => drained += read,
             _ => break,

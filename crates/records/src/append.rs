@@ -6,12 +6,32 @@
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::clock::Stamp;
+use crate::disk::File;
 use crate::line::{Head, Kind, LINE_VERSION, Line, Witness};
 use crate::log::Log;
 use crate::redact::redact;
 use crate::store::{Appender, Store, StoreError};
+
+/// The most bytes of a log that are read.
+pub(crate) const READ_MOST: u64 = 256 << 20;
+
+/// How long a lock that others only hold for a moment is waited for.
+const LOCK_SOON: Duration = Duration::from_millis(100);
+
+/// Takes a lock that others hold for a moment at most, unless one of them is stopped.
+pub(crate) fn lock_soon(file: &dyn File) -> io::Result<()> {
+    let began = Instant::now();
+    while !file.try_lock()? {
+        if began.elapsed() > LOCK_SOON {
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, "somebody else has its lock"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
 
 /// How often a decision is made again before giving up.
 pub(crate) const ATTEMPTS: u32 = 16;
@@ -33,6 +53,7 @@ impl Store {
             at,
             witness,
             connection: None,
+            grace_ms: None,
             client: None,
             source: None,
             took_over: false,
@@ -48,7 +69,7 @@ impl Store {
         &self,
         at: &mut Appender,
         mut log: Log,
-        read: usize,
+        read: u64,
         line: &Line,
         durable: Durable,
     ) -> Result<Option<Log>, StoreError> {
@@ -63,7 +84,7 @@ impl Store {
         }
         let ours = at.file.identity().map_err(StoreError::io("cannot read", &at.path))?;
         let now = self.disk.identity(&at.path).map_err(StoreError::io("cannot read", &at.path))?;
-        let tail = at.file.read_from(read as u64).map_err(StoreError::io("cannot read", &at.path))?;
+        let tail = at.file.read_at(read, READ_MOST).map_err(StoreError::io("cannot read", &at.path))?;
         log.extend(&tail);
         // A log that has ended has been, or will be, renamed; what stands before its end happened all the same. Any
         // other that the path does not name any more was taken away, and nobody will read it.
@@ -94,14 +115,48 @@ impl Line {
     }
 }
 
-pub(crate) fn read(at: &mut Appender) -> Result<Vec<u8>, StoreError> {
-    at.file.read_from(0).map_err(StoreError::io("cannot read", &at.path))
+/// How much of a log is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// Its first line and its last ones: who it is, and whether and since when it is silent or over. Whoever appends
+    /// looks at these, so no line after an end is ever further from it than this; a long sitting costs no more than a
+    /// short one.
+    Ends,
+}
+
+/// The most bytes of a log's beginning that [`Part::Ends`] reads.
+const HEAD_MOST: u64 = 8 << 10;
+/// The most bytes of its end.
+const TAIL_MOST: u64 = 64 << 10;
+
+/// Reads a log, and tells how long it was.
+pub(crate) fn read(at: &mut Appender, part: Part) -> Result<(Log, u64), StoreError> {
+    let length = at.file.length().map_err(StoreError::io("cannot read", &at.path))?;
+    let mut piece = |offset, most| at.file.read_at(offset, most).map_err(StoreError::io("cannot read", &at.path));
+    if part == Part::Whole || length <= HEAD_MOST + TAIL_MOST {
+        let bytes = piece(0, READ_MOST)?;
+        return Ok((Log::parse(&bytes), bytes.len() as u64));
+    }
+    let mut log = Log::parse(&piece(0, HEAD_MOST)?);
+    if log.start.is_none() {
+        return read(at, Part::Whole);
+    }
+    let tail = piece(length - TAIL_MOST, READ_MOST)?;
+    log.extend(&tail);
+    Ok((log, length - TAIL_MOST + tail.len() as u64))
 }
 
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| StoreError::Random)?;
     Ok(bytes)
+}
+
+/// Whole milliseconds.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Makes the id of a process that holds connections: 32 hexadecimal digits.

@@ -11,7 +11,7 @@ use crate::clock::rfc3339;
 use crate::compose::Composed;
 use crate::ending::{EndedAs, Ending};
 use crate::holder::Holder;
-use crate::joining::{Joined, Joining};
+use crate::joining::{Joined, Joining, Marked};
 use crate::line::{EndOutcome, Kind, Witness};
 use crate::redact::redact;
 use crate::store::{Policy, Store, StoreError};
@@ -77,6 +77,11 @@ pub enum Captured {
         /// With what.
         kind: EventKind,
     },
+    /// A mark came just after its session's end, and changes nothing.
+    JustEnded {
+        /// The session's id.
+        session_id: String,
+    },
     /// An episode was ended, or none was open, or it is not over.
     Ended(EndedAs),
 }
@@ -118,9 +123,8 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
         return Err(CaptureError::NoEpisodes(provider.id));
     }
     let event = read(provider, request.kind, request.payload)?;
-    let checkout = find_checkout(provider, event.cwd.as_deref(), request)?;
-    let store = Store::open(checkout, request.policy);
     let key = EpisodeKey::new(provider.id, &event.external_id).map_err(StoreError::from)?;
+    let store = find_store(provider, event.cwd.as_deref(), request, &key)?;
     let event = Event {
         provider,
         kind: request.kind,
@@ -147,20 +151,33 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
 pub const UNUSED: &str = "no episode was recorded: nothing happened in it before another session was resumed";
 
 /// The payload's folder if it exists and lies in a checkout, else the provider's project variable, else where the
-/// command runs.
-fn find_checkout(provider: &Provider, cwd: Option<&str>, request: &Request<'_>) -> Result<Checkout, NotInGit> {
+/// command runs. An agent may go elsewhere during its sitting, so what is not a start belongs to the first of them in
+/// which the sitting is open.
+fn find_store(
+    provider: &Provider,
+    cwd: Option<&str>,
+    request: &Request<'_>,
+    key: &EpisodeKey,
+) -> Result<Store, NotInGit> {
     let given = cwd.map(PathBuf::from).filter(|path| path.is_absolute());
     let variables = provider.adapter.map_or(&[][..], |adapter| adapter.project_variables);
     let project = variables.iter().filter_map(|name| (request.variable)(name)).filter(|path| path.is_absolute());
     let here = request.cwd.map(Path::to_path_buf);
-    let mut first = None;
+    let (mut first, mut nowhere) = (None, None);
     for folder in given.into_iter().chain(project).chain(here) {
-        match Checkout::find(&folder) {
-            Ok(checkout) => return Ok(checkout),
-            Err(error) => first = first.or(Some(error)),
+        let store = match Checkout::find(&folder) {
+            Ok(checkout) => Store::open(checkout, request.policy),
+            Err(error) => {
+                nowhere = nowhere.or(Some(error));
+                continue;
+            }
+        };
+        if request.kind == EventKind::Start || store.has_log(key) {
+            return Ok(store);
         }
+        first = first.or(Some(store));
     }
-    Err(first.unwrap_or_else(|| NotInGit(PathBuf::from("."))))
+    first.ok_or_else(|| nowhere.unwrap_or_else(|| NotInGit(PathBuf::from("."))))
 }
 
 /// Records one event: the first, durable step. The record of a session that it ended waits for [`Store::compose`].
@@ -187,12 +204,13 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
         }
         EventKind::Compact | EventKind::Activity => {
             let kind = if event.kind == EventKind::Compact { Kind::Compact } else { Kind::Activity };
-            let joined = store.mark(event.key, kind, witness, event.source)?;
-            if joined.kept {
-                Ok(Captured::Marked { session_id: joined.session_id, kind: event.kind })
-            } else {
-                Ok(Captured::Joined(joined))
-            }
+            Ok(match store.mark(event.key, kind, witness, event.source)? {
+                Marked::In(joined) if joined.kept => {
+                    Captured::Marked { session_id: joined.session_id, kind: event.kind }
+                }
+                Marked::In(joined) => Captured::Joined(joined),
+                Marked::JustEnded(session_id) => Captured::JustEnded { session_id },
+            })
         }
         EventKind::End => Ok(Captured::Ended(store.end(event.key, ending(event, witness))?)),
     }
@@ -236,6 +254,9 @@ pub fn report(event: &Event<'_>, captured: &Captured) -> String {
             format!("session {} opened at {} (head {head})", joined.session_id, rfc3339(joined.opened_ms))
         }
         Captured::Marked { session_id, kind } => format!("session {session_id} marked ({})", kind.as_str()),
+        Captured::JustEnded { session_id } => {
+            format!("no episode was recorded: session {session_id} has just ended, and this came too late for it")
+        }
         Captured::Ended(EndedAs::Ended { outcome, record, .. }) => {
             let reason = visible(&redact(event.reason.unwrap_or("unknown")).0);
             format!("episode closed ({}, reason {reason}) into {record}", outcome.as_str())

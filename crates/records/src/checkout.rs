@@ -37,6 +37,15 @@ impl Checkout {
         let folder = fs::canonicalize(folder).map_err(|_| not())?;
         let (found, _trust) = gix_discover::upwards(&folder).map_err(|_| not())?;
         let bare = matches!(found, repository::Path::Repository(_));
+        // A folder that looks like a repository inside the files of another one is one of those files: a fixture, or
+        // that repository's own `.git`.
+        if let repository::Path::Repository(inner) = &found
+            && let Some(outer) = fs::canonicalize(inner).ok().as_deref().and_then(Path::parent)
+            && let Ok(outer) = Self::find(outer)
+            && outer.worktree.is_some()
+        {
+            return Ok(outer);
+        }
         let (git_dir, worktree) = found.into_repository_and_work_tree_directories();
         let git_dir = fs::canonicalize(git_dir).map_err(|_| not())?;
         let worktree = match worktree {
@@ -73,11 +82,11 @@ impl Checkout {
         if self.git_dir.is_dir() { &self.git_dir } else { &self.common_dir }
     }
 
-    /// Reads where HEAD stands.
+    /// Reads where HEAD stands. What cannot be read says so, and is not taken for a branch without commits.
     #[must_use]
     pub fn head(&self) -> Head {
         let reflog = fs::metadata(self.git_dir.join("logs/HEAD")).ok().map(|data| data.len());
-        let none = Head { head: None, branch: None, reflog };
+        let none = Head { head: None, branch: None, reflog, unreadable: true };
         let hash = object_hash(&self.common_dir);
         let store = if self.common_dir == self.git_dir {
             gix_ref::file::Store::at(self.git_dir.clone(), hash)
@@ -90,7 +99,7 @@ impl Checkout {
         for _ in 0..5 {
             match &found.target {
                 gix_ref::Target::Object(id) => {
-                    return Head { head: Some(id.to_string()), branch: branch.flatten(), reflog };
+                    return Head { head: Some(id.to_string()), branch: branch.flatten(), reflog, unreadable: false };
                 }
                 gix_ref::Target::Symbolic(name) => {
                     let short = name.shorten().to_string();
@@ -101,7 +110,9 @@ impl Checkout {
                     branch = Some(Some(short)).filter(|_| name.as_bstr().starts_with(b"refs/heads/")).or(branch);
                     match store.try_find(name.as_ref()) {
                         Ok(Some(next)) => found = next,
-                        _ => return Head { head: None, branch: branch.flatten(), reflog },
+                        unborn => {
+                            return Head { head: None, branch: branch.flatten(), reflog, unreadable: unborn.is_err() };
+                        }
                     }
                 }
             }
@@ -137,9 +148,16 @@ fn linked_name(git_dir: &Path) -> String {
     if name == "main" { LINKED_MAIN.into() } else { name }
 }
 
+/// Whether the repository's own configuration says that it has no main worktree.
+fn is_bare(common_dir: &Path) -> bool {
+    let config = fs::read_to_string(common_dir.join("config")).unwrap_or_default();
+    config.lines().any(|line| line.replace([' ', '\t'], "").eq_ignore_ascii_case("bare=true"))
+}
+
 /// The main worktree is the folder that holds `.git`; a bare repository has none.
 fn main_worktree(common_dir: &Path) -> Option<PathBuf> {
-    (common_dir.file_name()? == ".git").then(|| common_dir.parent().map(Path::to_path_buf))?
+    let named = common_dir.file_name()? == ".git" && !is_bare(common_dir);
+    named.then(|| common_dir.parent().map(Path::to_path_buf))?
 }
 
 fn object_hash(common_dir: &Path) -> gix_hash::Kind {

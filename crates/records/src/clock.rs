@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+#[cfg(not(target_os = "macos"))]
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,6 +22,14 @@ pub struct Stamp {
     /// Milliseconds awake since boot.
     #[serde(rename = "up")]
     pub up_ms: u64,
+    /// Milliseconds that the machine has slept since boot, where it tells: by what the wall clock may be ahead of `up`.
+    #[serde(rename = "asleep", default, skip_serializing_if = "is_zero")]
+    pub asleep_ms: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(ms: &u64) -> bool {
+    *ms == 0
 }
 
 impl Stamp {
@@ -46,7 +55,19 @@ impl Stamp {
             wall_ms: self.wall_ms.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)),
             boot: self.boot.clone(),
             up_ms: self.up_ms.saturating_sub(ms),
+            asleep_ms: self.asleep_ms,
         }
+    }
+
+    /// Tells what the wall clock should say at this stamp, going by an `earlier` one of the same boot: what it said then
+    /// and how long the machine has run and slept since. `None` between boots.
+    #[must_use]
+    pub fn expected_wall_ms(&self, earlier: &Self) -> Option<i64> {
+        if self.boot != earlier.boot {
+            return None;
+        }
+        let since_boot = |stamp: &Self| i64::try_from(stamp.up_ms.saturating_add(stamp.asleep_ms)).unwrap_or(i64::MAX);
+        Some(earlier.wall_ms.saturating_add(since_boot(self).saturating_sub(since_boot(earlier)).max(0)))
     }
 }
 
@@ -78,20 +99,49 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Stamp {
-        Stamp { wall_ms: Timestamp::now().as_millisecond(), boot: self.boot.clone(), up_ms: up_ms() }
+        let up_ms = up_ms();
+        Stamp {
+            wall_ms: Timestamp::now().as_millisecond(),
+            boot: self.boot.clone(),
+            up_ms,
+            asleep_ms: asleep_ms(up_ms),
+        }
     }
 }
 
+/// Stands still while the machine sleeps.
+#[cfg(not(target_os = "macos"))]
 fn up_ms() -> u64 {
-    // Stands still while the machine sleeps: CLOCK_MONOTONIC does on Linux; macOS names the same thing otherwise.
-    #[cfg(target_os = "macos")]
-    let clock = ClockId::UptimeRaw;
-    #[cfg(not(target_os = "macos"))]
-    let clock = ClockId::Monotonic;
-    let now = clock_gettime(clock);
+    read_ms(clock_gettime(ClockId::Monotonic))
+}
+
+/// What goes on while the machine sleeps, less what stands still. The two are not read at one moment, so a few
+/// milliseconds are no sleep.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn asleep_ms(up_ms: u64) -> u64 {
+    let asleep = read_ms(clock_gettime(ClockId::Boottime)).saturating_sub(up_ms);
+    if asleep < 100 { 0 } else { asleep }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn asleep_ms(_up_ms: u64) -> u64 {
+    0
+}
+
+#[cfg(not(target_os = "macos"))]
+fn read_ms(now: rustix::time::Timespec) -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1000 + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// `CLOCK_MONOTONIC` goes on while this system sleeps; `CLOCK_UPTIME_RAW` stands still.
+#[cfg(target_os = "macos")]
+fn up_ms() -> u64 {
+    use nix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::from_raw(nix::libc::CLOCK_UPTIME_RAW));
+    now.map_or(0, |now| u64::try_from(std::time::Duration::from(now).as_millis()).unwrap_or(0))
+}
+
+#[cfg(not(target_os = "macos"))]
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_else(|_| {
         // Elsewhere the moment of booting stands for it, coarse enough to survive a corrected clock; where that
@@ -99,6 +149,12 @@ fn boot_id() -> String {
         let booted = Timestamp::now().as_millisecond() - i64::try_from(up_ms()).unwrap_or(0);
         format!("booted-{}", booted / 600_000)
     })
+}
+
+#[cfg(target_os = "macos")]
+fn boot_id() -> String {
+    let asked = std::process::Command::new("/usr/sbin/sysctl").args(["-n", "kern.bootsessionuuid"]).output();
+    asked.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Writes the first `bytes` of a digest as lower-case hexadecimal.

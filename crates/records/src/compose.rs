@@ -3,17 +3,18 @@
 //! Whoever comes may do it, under a try-lock on the ended log: the first durable `facts` line wins, so everybody who
 //! ever publishes this session publishes the same bytes.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use serde::Deserialize;
 
-use crate::append::{folder_of, is_environment};
+use crate::append::{READ_MOST, folder_of, is_environment};
 use crate::clock::hex_prefix;
 use crate::disk::Open;
 use crate::facts::Facts;
 use crate::git::Question;
+use crate::inside::{LeadsOut, stay_inside};
 use crate::line::{Kind, LINE_VERSION, Line, Witness};
 use crate::log::Log;
 use crate::record::{self, Setting};
@@ -48,8 +49,8 @@ pub enum ComposeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A part of the record's path leads out of the repository.
-    #[error("{} leads out of the repository", .0.display())]
-    LeadsOut(PathBuf),
+    #[error(transparent)]
+    LeadsOut(#[from] LeadsOut),
     /// Another file stands where the record goes.
     #[error("{} is there already and is not this session's record", .0.display())]
     Occupied(PathBuf),
@@ -69,38 +70,60 @@ impl Store {
         }
         for root in self.state.roots() {
             let path = state::ended_log(root, session_id);
-            let mut file = match self.disk.open(&path, Open::Existing) {
-                Ok(file) => file,
-                Err(error) if is_absent(&error) => continue,
-                Err(error) => return Err(StoreError::io("cannot open", &path)(error).into()),
-            };
-            if !file.try_lock().map_err(StoreError::io("cannot lock", &path))? {
-                return Ok(Composed::Later);
+            match self.compose_at(root, &path, session_id, limit) {
+                Ok(Some(composed)) => return Ok(composed),
+                Ok(None) => {}
+                Err(error) => return self.failed(error, root, session_id),
             }
-            let ours = file.identity().map_err(StoreError::io("cannot read", &path))?;
-            if self.disk.identity(&path).map_err(StoreError::io("cannot read", &path))? != Some(ours) {
-                return Ok(Composed::Gone);
-            }
-            let bytes = file.read_from(0).map_err(StoreError::io("cannot read", &path))?;
-            let mut log = Log::parse(&bytes);
-            if log.facts.is_none() {
-                let Some(line) = self.facts_line(&log, &path, limit)? else { return Ok(Composed::Later) };
-                file.append(&line.to_bytes())
-                    .and_then(|()| file.sync())
-                    .map_err(StoreError::io("cannot write", &path))?;
-                log = Log::parse(&file.read_from(0).map_err(StoreError::io("cannot read", &path))?);
-            }
-            return match self.publish(&log, &path) {
-                Err(error) => self.failed(error, root, session_id),
-                Ok(composed) => Ok(composed),
-            };
         }
         Ok(Composed::Gone)
     }
 
-    fn facts_line(&self, log: &Log, path: &Path, limit: Duration) -> Result<Option<Line>, ComposeError> {
+    /// Composes the log at a path; `None` where there is none.
+    fn compose_at(
+        &self,
+        root: &Path,
+        path: &Path,
+        session_id: &str,
+        limit: Duration,
+    ) -> Result<Option<Composed>, ComposeError> {
+        let mut file = match self.disk.open(path, Open::Existing) {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(StoreError::io("cannot open", path)(error).into()),
+        };
+        if !file.try_lock().map_err(StoreError::io("cannot lock", path))? {
+            return Ok(Some(Composed::Later));
+        }
+        let ours = file.identity().map_err(StoreError::io("cannot read", path))?;
+        if self.disk.identity(path).map_err(StoreError::io("cannot read", path))? != Some(ours) {
+            return Ok(Some(Composed::Gone));
+        }
+        let bytes = file.read_at(0, READ_MOST).map_err(StoreError::io("cannot read", path))?;
+        let mut log = Log::parse(&bytes);
+        if log.facts.is_none() {
+            if self.checkout.record_root().is_none() {
+                // There may be a worktree one day, and its git knows as much then.
+                return Ok(Some(Composed::NoWorktree));
+            }
+            let Some(line) = self.facts_line(&log, root, session_id, limit)? else { return Ok(Some(Composed::Later)) };
+            let line = line.to_bytes();
+            file.append(&line).and_then(|()| file.sync()).map_err(StoreError::io("cannot write", path))?;
+            log.extend(&line);
+        }
+        self.publish(&log, root, path).map(Some)
+    }
+
+    /// Asks git. `None` where it needs longer than `limit` and may be asked again.
+    fn facts_line(
+        &self,
+        log: &Log,
+        root: &Path,
+        session_id: &str,
+        limit: Duration,
+    ) -> Result<Option<Line>, ComposeError> {
         let (Some(start), Some(end), Some(times)) = (&log.start, &log.end, record::times(log)) else {
-            return Err(ComposeError::NotALog(path.into()));
+            return Err(ComposeError::NotALog(state::ended_log(root, session_id)));
         };
         let question = Question {
             checkout: &self.checkout,
@@ -111,9 +134,7 @@ impl Store {
         };
         let Ok(mut facts) = self.git.ask(&question, limit) else { return Ok(None) };
         let redactions = redact_facts(&mut facts);
-        if let Some(root) = folder_of(path).parent() {
-            facts.resumes = self.ended_last(root, &start.opened.key, &start.opened.session_id);
-        }
+        facts.resumes = self.ended_last(root, &start.opened.key, &start.opened.session_id);
         facts.record = state::record_path(times.started_ms, &start.opened.session_id, end.at.branch.as_deref());
         let mut id = [0; 8];
         getrandom::fill(&mut id).map_err(|_| StoreError::Random)?;
@@ -125,6 +146,7 @@ impl Store {
             at: end.at.clone(),
             witness: Witness::Recovery,
             connection: None,
+            grace_ms: None,
             client: None,
             source: None,
             took_over: false,
@@ -135,7 +157,7 @@ impl Store {
         }))
     }
 
-    fn publish(&self, log: &Log, log_path: &Path) -> Result<Composed, ComposeError> {
+    fn publish(&self, log: &Log, state_root: &Path, log_path: &Path) -> Result<Composed, ComposeError> {
         let not = || ComposeError::NotALog(log_path.into());
         let (start, facts) = (log.start.as_ref().ok_or_else(not)?, log.facts.as_ref().ok_or_else(not)?);
         let Some(root) = self.checkout.record_root() else { return Ok(Composed::NoWorktree) };
@@ -158,13 +180,14 @@ impl Store {
                 if error.kind() != io::ErrorKind::AlreadyExists {
                     return Err(StoreError::io("cannot write", &path)(error).into());
                 }
-                let there = self.disk.read(&path).map_err(StoreError::io("cannot read", &path))?;
+                let there = self.disk.read(&path, READ_MOST).map_err(StoreError::io("cannot read", &path))?;
                 if !is_record_of(&there, log) {
                     return Err(ComposeError::Occupied(path));
                 }
             }
         }
         self.disk.remove(log_path).map_err(StoreError::io("cannot remove", log_path))?;
+        let _ = self.disk.remove(&tries(state_root, &start.opened.session_id));
         Ok(Composed::Published(facts.record.clone()))
     }
 
@@ -197,20 +220,24 @@ impl Store {
         if environment {
             return Err(error);
         }
-        let tries = root.join("ended").join(format!("{session_id}.tries"));
-        let count = self.disk.open(&tries, Open::Create).and_then(|mut file| {
-            file.append(b"x")?;
-            Ok(file.read_from(0)?.len() as u64)
-        });
-        if count.is_ok_and(|count| count >= TRIES) {
+        if self.count_try(root, session_id) >= TRIES {
             let bad = root.join("bad");
             let (from, to) = (state::ended_log(root, session_id), bad.join(format!("{session_id}.jsonl")));
             if self.disk.make_folders(&bad, true).and_then(|()| self.disk.rename(&from, &to)).is_ok() {
-                let _ = self.disk.remove(&tries);
+                let _ = self.disk.remove(&tries(root, session_id));
                 return Ok(Composed::Bad);
             }
         }
         Err(error)
+    }
+
+    /// Counts one more try of a session's record, and tells how many there were. 0 where that cannot be counted.
+    fn count_try(&self, root: &Path, session_id: &str) -> u64 {
+        let counted = self.disk.open(&tries(root, session_id), Open::Create).and_then(|mut file| {
+            file.append(b"x")?;
+            file.length()
+        });
+        counted.unwrap_or(0)
     }
 
     /// Lists the sessions that have ended and wait for their records, oldest first.
@@ -233,6 +260,11 @@ impl Store {
     }
 }
 
+/// Counts the tries of a session's record by its length.
+fn tries(root: &Path, session_id: &str) -> PathBuf {
+    root.join("ended").join(format!("{session_id}.tries"))
+}
+
 fn session_of(path: &Path) -> Option<String> {
     path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| state::is_session_id(stem)).map(Into::into)
 }
@@ -245,23 +277,6 @@ fn redact_facts(facts: &mut Facts) -> u64 {
         count += replaced;
     }
     count
-}
-
-/// Makes sure that no symlink on the way leads out of the repository. What does not exist yet is made as a folder.
-fn stay_inside(root: &Path, folder: &Path) -> Result<(), ComposeError> {
-    let Ok(below) = folder.strip_prefix(root) else { return Err(ComposeError::LeadsOut(folder.into())) };
-    let Ok(real_root) = fs::canonicalize(root) else { return Ok(()) };
-    let mut at = root.to_path_buf();
-    for part in below.components() {
-        at.push(part);
-        match fs::canonicalize(&at) {
-            Ok(real) if !real.starts_with(&real_root) => return Err(ComposeError::LeadsOut(at)),
-            // A dangling link would be followed by whoever makes the folder.
-            Err(_) if fs::symlink_metadata(&at).is_ok() => return Err(ComposeError::LeadsOut(at)),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 #[derive(Deserialize)]

@@ -28,8 +28,8 @@ pub enum Open {
 
 /// A disk. Paths are absolute; errors are the operating system's.
 pub trait Disk: Send + Sync {
-    /// Reads a whole file.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Reads the first `most` bytes of an ordinary file; no link is followed and nothing is waited for.
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>>;
     /// Opens a file for reading and appending.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn File>>;
     /// Lists the names in a folder, in no order.
@@ -52,8 +52,10 @@ pub trait Disk: Send + Sync {
 
 /// An open file.
 pub trait File: Send {
-    /// Reads from `offset` to the end.
-    fn read_from(&mut self, offset: u64) -> io::Result<Vec<u8>>;
+    /// Tells how many bytes it has.
+    fn length(&self) -> io::Result<u64>;
+    /// Reads at most `most` bytes from `offset`.
+    fn read_at(&mut self, offset: u64, most: u64) -> io::Result<Vec<u8>>;
     /// Appends with one write; a short write is an error, and what it wrote stays.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes the contents durable.
@@ -62,10 +64,10 @@ pub trait File: Send {
     fn overwrite(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Tells which file this is.
     fn identity(&self) -> io::Result<FileId>;
-    /// Takes the file's lock, for as long as this is open, once nobody else has it.
-    fn lock(&self) -> io::Result<()>;
-    /// Takes the file's lock if nobody else has it, and tells whether it did.
+    /// Takes the file's lock alone, for as long as this is open, if nobody else has it; tells whether it did.
     fn try_lock(&self) -> io::Result<bool>;
+    /// The same together with others who take it so: for looking whether somebody has it alone.
+    fn try_lock_shared(&self) -> io::Result<bool>;
 }
 
 /// The machine's own file systems.
@@ -73,8 +75,11 @@ pub trait File: Send {
 pub struct RealDisk;
 
 impl Disk for RealDisk {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        let file = ordinary(fs::OpenOptions::new().read(true).custom_flags(CAREFUL).open(path)?)?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn File>> {
@@ -83,9 +88,9 @@ impl Disk for RealDisk {
             .append(true)
             .create(how == Open::Create)
             .mode(0o600)
-            .custom_flags(i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0))
+            .custom_flags(CAREFUL)
             .open(path)?;
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(RealFile(ordinary(file)?)))
     }
 
     fn names(&self, folder: &Path) -> io::Result<Vec<OsString>> {
@@ -127,7 +132,7 @@ impl Disk for RealDisk {
             .create(true)
             .truncate(true)
             .mode(0o644)
-            .custom_flags(i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0))
+            .custom_flags(CAREFUL)
             .open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
@@ -153,10 +158,14 @@ impl Disk for RealDisk {
 struct RealFile(fs::File);
 
 impl File for RealFile {
-    fn read_from(&mut self, offset: u64) -> io::Result<Vec<u8>> {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&mut self, offset: u64, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.0.seek(SeekFrom::Start(offset))?;
-        self.0.read_to_end(&mut bytes)?;
+        Read::take(&self.0, most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -183,15 +192,26 @@ impl File for RealFile {
         Ok(FileId { device: data.dev(), inode: data.ino() })
     }
 
-    fn lock(&self) -> io::Result<()> {
-        Ok(rustix::io::retry_on_intr(|| flock(&self.0, FlockOperation::LockExclusive))?)
+    fn try_lock(&self) -> io::Result<bool> {
+        taken(flock(&self.0, FlockOperation::NonBlockingLockExclusive))
     }
 
-    fn try_lock(&self) -> io::Result<bool> {
-        match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        taken(flock(&self.0, FlockOperation::NonBlockingLockShared))
     }
+}
+
+fn taken(answer: rustix::io::Result<()>) -> io::Result<bool> {
+    match answer {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// No link is followed, and a pipe or device that stands where a file should is not waited for.
+const CAREFUL: i32 = rustix::fs::OFlags::NOFOLLOW.union(rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
+
+fn ordinary(file: fs::File) -> io::Result<fs::File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not an ordinary file")) }
 }

@@ -110,7 +110,9 @@ impl RecordDriver {
                 };
                 Report { line, outcome: Outcome::Recorded, known: Some(known) }
             }
-            Captured::Marked { .. } => Report { line, outcome: Outcome::Recorded, known: None },
+            Captured::Marked { .. } | Captured::JustEnded { .. } => {
+                Report { line, outcome: Outcome::Recorded, known: None }
+            }
             Captured::Ended(EndedAs::Ended { session_id, .. }) => {
                 if capture::compose_at_once(&self.store, &session_id).is_none() {
                     self.waiting().push(session_id);

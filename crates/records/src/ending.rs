@@ -1,13 +1,13 @@
 //! Ending an episode: the first step, which makes the end durable and frees the key.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use majordomus_episodes_core::EpisodeKey;
 
-use crate::append::{ATTEMPTS, Durable, read};
+use crate::append::{ATTEMPTS, Durable, Part, lock_soon, millis, read};
 use crate::clock::Stamp;
-use crate::disk::Open;
 use crate::line::{EndOutcome, Ended, Kind, Line, Witness};
 use crate::log::Log;
 use crate::state;
@@ -83,21 +83,19 @@ impl Store {
         let mut waiting = Vec::new();
         for _ in 0..ATTEMPTS {
             let Some(mut at) = open()? else { break };
-            let bytes = read(&mut at)?;
-            let mut log = Log::parse(&bytes);
+            let (mut log, mut length) = read(&mut at, Part::Ends)?;
             let now = self.now();
             if let (Some(start), Some(_)) = (&log.start, &log.end) {
                 waiting.push(start.opened.session_id.clone());
-                self.retire(&mut at, &log)?;
+                self.retire_or_leave(&mut at, &log)?;
                 continue;
             }
             if log.start.is_none() {
                 break;
             }
-            let mut length = bytes.len();
             let line = match ending {
                 Ending::Silence { own } => match self.judge_for(own, &log, &now) {
-                    Silence::Held => return Ok(EndedAs::NotOver(self.policy.grace)),
+                    Silence::Held => return Ok(EndedAs::NotOver(self.policy.own_grace())),
                     Silence::Waiting(left) => return Ok(EndedAs::NotOver(left)),
                     Silence::Over(judged) => {
                         if let (Some((_, ago)), Some(connection)) = (own, log.connection.clone()) {
@@ -109,9 +107,20 @@ impl Store {
                 Ending::Said { outcome, reason, witness, holder, last_evidence_ago } => {
                     let ours =
                         log.connection.clone().filter(|connection| holder.is_some_and(|own| is_of(connection, own)));
-                    if holder.is_some() && ours.is_none() && self.judge(&log, &now) == Silence::Held {
-                        return Ok(EndedAs::HeldElsewhere);
+                    // Whoever speaks for no connection may not speak for one that lives, but for a person who says so;
+                    // nor is silence over because a caller says it is.
+                    let foreign = log.connection.is_some() && ours.is_none() && witness != Witness::Operator;
+                    match foreign.then(|| self.judge(&log, &now)) {
+                        Some(Silence::Held) => return Ok(EndedAs::HeldElsewhere),
+                        Some(Silence::Waiting(left)) if witness == Witness::Reaper => {
+                            return Ok(EndedAs::NotOver(left));
+                        }
+                        _ => {}
                     }
+                    let witness = match witness {
+                        Witness::Connection if foreign && holder.is_none() => Witness::Operator,
+                        witness => witness,
+                    };
                     if let (Some(ago), Some(connection)) = (last_evidence_ago, &ours) {
                         length += self.catch_up(&mut at, &mut log, &now, ago, connection.clone())?;
                     }
@@ -124,7 +133,8 @@ impl Store {
                 }
             };
             let Some(log) = self.append(&mut at, log, length, &line, Durable::Content)? else { continue };
-            self.retire(&mut at, &log)?;
+            // The end is durable; where it cannot be put aside now, whoever comes next does.
+            let _ = self.retire(&mut at, &log);
             let (Some(start), Some(end)) = (&log.start, &log.end) else { continue };
             return Ok(EndedAs::Ended {
                 session_id: start.opened.session_id.clone(),
@@ -140,7 +150,7 @@ impl Store {
         let ours =
             own.filter(|(holder, _)| log.connection.as_deref().is_some_and(|connection| is_of(connection, holder)));
         let Some((_, ago)) = ours else { return self.judge(log, now) };
-        let (silent, limit) = (ago.min(log.silent_for(now).unwrap_or(ago)), self.policy.grace);
+        let (silent, limit) = (ago.min(log.silent_for(now).unwrap_or(ago)), self.policy.own_grace());
         if silent < limit { Silence::Waiting(limit - silent) } else { Silence::Over(limit) }
     }
 
@@ -152,7 +162,7 @@ impl Store {
         now: &Stamp,
         ago: Duration,
         connection: String,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<u64, StoreError> {
         let mut seen = self.line(Kind::Seen, now.before(ago), Witness::Connection)?;
         if log.silent_for(&seen.stamp).is_none_or(|since| since.is_zero()) {
             return Ok(0);
@@ -161,53 +171,43 @@ impl Store {
         let bytes = seen.to_bytes();
         at.file.append(&bytes).map_err(StoreError::io("cannot write", &at.path))?;
         log.extend(&bytes);
-        Ok(bytes.len())
+        Ok(bytes.len() as u64)
     }
 
     pub(crate) fn silence_line(&self, judged: Duration, now: Stamp) -> Result<Line, StoreError> {
         let mut line = self.line(Kind::End, now, Witness::Reaper)?;
-        line.ended = Some(Ended {
-            outcome: EndOutcome::Interrupted,
-            reason: "expired".into(),
-            judged_ms: Some(u64::try_from(judged.as_millis()).unwrap_or(u64::MAX)),
-        });
+        line.ended =
+            Some(Ended { outcome: EndOutcome::Interrupted, reason: "expired".into(), judged_ms: Some(millis(judged)) });
         Ok(line)
+    }
+
+    /// The same, and no failure where somebody else is at it: whoever asked looks again.
+    pub(crate) fn retire_or_leave(&self, at: &mut Appender, log: &Log) -> Result<(), StoreError> {
+        match self.retire(at, log) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            done => done,
+        }
     }
 
     /// Renames an ended log into `ended/`, which frees its key. Under the log's own lock, so that nobody renames the
     /// log that a new start has put in its place.
     pub(crate) fn retire(&self, at: &mut Appender, log: &Log) -> Result<(), StoreError> {
         let Some(session_id) = log.session_id() else { return Ok(()) };
-        at.file.lock().map_err(StoreError::io("cannot lock", &at.path))?;
         let ours = at.file.identity().map_err(StoreError::io("cannot read", &at.path))?;
-        let now = self.disk.identity(&at.path).map_err(StoreError::io("cannot read", &at.path))?;
-        if now == Some(ours) {
+        let named = || self.disk.identity(&at.path).map_err(StoreError::io("cannot read", &at.path));
+        // Once it is renamed, its lock belongs to whoever composes its record, for as long as git takes.
+        if named()? != Some(ours) {
+            return Ok(());
+        }
+        lock_soon(&*at.file).map_err(StoreError::io("cannot lock", &at.path))?;
+        if named()? == Some(ours) {
             let to = state::ended_log(&at.root, session_id);
             let folder = at.root.join("ended");
             self.disk.make_folders(&folder, true).map_err(StoreError::io("cannot make", &folder))?;
-            self.note_ended(at, log);
+            self.note_ended(&at.root, log);
             self.disk.rename(&at.path, &to).map_err(StoreError::io("cannot rename", &at.path))?;
         }
         Ok(())
-    }
-
-    /// Notes which session of this key has ended. Best effort, and perhaps twice: all that hangs on it is the link
-    /// from the next session of the key to this one.
-    fn note_ended(&self, at: &Appender, log: &Log) {
-        let Some(start) = &log.start else { return };
-        if let Ok(mut file) = self.disk.open(&state::history(&at.root), Open::Create) {
-            let _ = file.append(format!("{} {}\n", start.opened.key, start.opened.session_id).as_bytes());
-        }
-    }
-
-    /// Finds the session of a key that ended last before the session `session_id` of that key did.
-    pub(crate) fn ended_last(&self, root: &Path, hash: &str, session_id: &str) -> Option<String> {
-        let bytes = self.disk.read(&state::history(root)).ok()?;
-        let lines = bytes.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-        let ids = lines.filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == hash).map(|(_, id)| id);
-        // In the order in which they ended; a session that waits long for its record is not the last any more.
-        let before = ids.take_while(|id| *id != session_id).filter(|id| state::is_session_id(id));
-        before.last().map(str::to_owned)
     }
 }
 

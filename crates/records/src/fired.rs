@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::append::READ_MOST;
 use crate::clock::Stamp;
 use crate::disk::Open;
 use crate::store::Store;
@@ -17,7 +18,11 @@ const BESIDE: Duration = Duration::from_secs(5);
 impl Store {
     /// Notes that a hook of this provider fired.
     pub(crate) fn note_fired(&self, provider: &str) {
-        self.note(FIRED, provider);
+        // To the minute is enough for a person, and costs no hook a write.
+        let fresh = self.noted(FIRED, provider).is_some_and(|last| self.now().age_of(&last) < Duration::from_secs(60));
+        if !fresh {
+            self.note(FIRED, provider);
+        }
     }
 
     /// Notes that this provider resumed an earlier session.
@@ -44,8 +49,9 @@ impl Store {
 
     fn noted(&self, folder: &str, provider: &str) -> Option<Stamp> {
         let root = self.state.roots().first()?;
-        let bytes = self.disk.read(&root.join(folder).join(format!("{provider}.json"))).ok()?;
-        serde_json::from_slice(&bytes).ok()
+        let bytes = self.disk.read(&root.join(folder).join(format!("{provider}.json")), READ_MOST).ok()?;
+        // Two hooks that write at once leave two values; both are true.
+        serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
     }
 
     /// Tells when a hook of this provider last fired in this checkout; `None` where it was never seen.

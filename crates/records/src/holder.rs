@@ -11,6 +11,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use crate::append::{READ_MOST, lock_soon};
 use crate::clock::Stamp;
 use crate::disk::{Disk, File, Open};
 
@@ -73,7 +74,7 @@ impl Holder {
         let path = holder_file(root, &self.id);
         loop {
             let file = disk.open(&path, Open::Create)?;
-            file.lock()?;
+            lock_soon(&*file)?;
             // Somebody who clears up may have removed it before the lock was ours.
             if disk.identity(&path)? == Some(file.identity()?) {
                 return Ok(Kept { file, path, holds: BTreeSet::new() });
@@ -129,8 +130,8 @@ pub(crate) fn presence(disk: &dyn Disk, roots: &[PathBuf], connection: &str, key
         let Ok(mut file) = disk.open(&holder_file(root, holder), Open::Existing) else { continue };
         // A lock that is taken here is given back as soon as `file` is dropped; where locks do not work nothing can be
         // said of the holder, and nothing may be ended for it.
-        let lives = !file.try_lock().unwrap_or(false);
-        let beat = file.read_from(0).ok().and_then(|bytes| serde_json::from_slice::<Beat>(&bytes).ok());
+        let lives = !file.try_lock_shared().unwrap_or(false);
+        let beat = file.read_at(0, READ_MOST).ok().and_then(|bytes| serde_json::from_slice::<Beat>(&bytes).ok());
         return match beat {
             // Half-written, as its owner may be about to finish.
             None if lives => Presence::Alive,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use majordomus_episodes_core::EpisodeKey;
 
-use crate::append::{ATTEMPTS, Durable, random, read};
+use crate::append::{ATTEMPTS, Durable, Part, millis, random, read};
 use crate::clock::Stamp;
 use crate::holder::Holder;
 use crate::line::{Kind, Opened, Witness};
@@ -44,6 +44,15 @@ pub struct Joined {
     pub ended: Vec<String>,
 }
 
+/// What became of a mark.
+#[derive(Clone, Debug)]
+pub enum Marked {
+    /// It stands in this episode, or began it.
+    In(Joined),
+    /// The session has just ended, and this came too late to matter.
+    JustEnded(String),
+}
+
 impl Store {
     /// Starts the episode of a key, or joins the one that is open.
     ///
@@ -61,12 +70,12 @@ impl Store {
         mut before: Before,
     ) -> Result<Joined, StoreError> {
         let connection = joining.connection.map(|(holder, number)| format!("{}-{number}", holder.id()));
+        let mut roots = self.state.roots();
         for _ in 0..ATTEMPTS {
-            let Some(mut at) = self.open_for_append(key, true)? else { continue };
-            let bytes = read(&mut at)?;
-            let log = Log::parse(&bytes);
+            let Some(mut at) = self.open_in(roots, key, true)? else { continue };
+            let (log, length) = read(&mut at, Part::Whole)?;
             let now = self.now();
-            if self.ended_before(&mut at, &log, &bytes, &now, &mut before)? {
+            if self.ended_before(&mut at, &log, length, &now, &mut before)? {
                 continue;
             }
             if let Some((holder, _)) = joining.connection {
@@ -77,6 +86,7 @@ impl Store {
             let same = connection.is_some() && log.connection == connection;
             let mut line = self.line(Kind::Start, now, witness)?;
             line.connection.clone_from(&connection);
+            line.grace_ms = connection.is_some().then(|| millis(self.policy.own_grace()));
             line.redacting(|line, redact| {
                 line.client = joining.client.map(&mut *redact);
                 line.source = joining.source.map(redact);
@@ -98,7 +108,20 @@ impl Store {
                     line.opened = Some(Opened { session_id, key, provider, external_id, resumes, beside_resume });
                 });
             }
-            if let Some(log) = self.append(&mut at, log, bytes.len(), &line, Durable::WithName)? {
+            let is_new = log.start.is_none();
+            let appended = match self.append(&mut at, log, length, &line, Durable::WithName) {
+                // A folder that takes a name but no content is as good as one that cannot be written.
+                Err(error) if is_new => {
+                    self.take_back(&mut at);
+                    if roots.len() == 1 {
+                        return Err(error);
+                    }
+                    roots = &roots[1..];
+                    continue;
+                }
+                appended => appended?,
+            };
+            if let Some(log) = appended {
                 let start = log.start.as_ref().ok_or(StoreError::Contended(ATTEMPTS))?;
                 let session_id = start.opened.session_id.clone();
                 let kept = line.opened.as_ref().is_none_or(|opened| opened.session_id != session_id);
@@ -106,6 +129,20 @@ impl Store {
             }
         }
         Err(StoreError::Contended(ATTEMPTS))
+    }
+
+    /// Takes a new log away that could not be begun, unless somebody else has begun it meanwhile.
+    fn take_back(&self, at: &mut Appender) {
+        let aside = at.path.with_extension("aside");
+        let named =
+            matches!((self.disk.identity(&at.path), at.file.identity()), (Ok(Some(there)), Ok(ours)) if there == ours);
+        if named && self.disk.rename(&at.path, &aside).is_ok() {
+            // Only now does nobody append to it any more and call that done.
+            let begun = read(at, Part::Whole).is_ok_and(|(log, _)| log.start.is_some());
+            if !begun || self.disk.rename_new(&aside, &at.path).is_err() {
+                let _ = self.disk.remove(&aside);
+            }
+        }
     }
 
     /// Marks that a hook showed its client at work. Where nothing is open under the key, that is where it begins:
@@ -119,14 +156,19 @@ impl Store {
         kind: Kind,
         witness: Witness,
         source: Option<&str>,
-    ) -> Result<Joined, StoreError> {
+    ) -> Result<Marked, StoreError> {
         let mut before = Before::default();
         for _ in 0..ATTEMPTS {
-            let Some(mut at) = self.open_for_append(key, false)? else { break };
-            let bytes = read(&mut at)?;
-            let log = Log::parse(&bytes);
+            let Some(mut at) = self.open_for_append(key, false)? else {
+                // Hooks that run at once may arrive in any order; the end that was just recorded includes this.
+                if let Some(session_id) = self.just_ended(key) {
+                    return Ok(Marked::JustEnded(session_id));
+                }
+                break;
+            };
+            let (log, length) = read(&mut at, Part::Ends)?;
             let now = self.now();
-            if self.ended_before(&mut at, &log, &bytes, &now, &mut before)? {
+            if self.ended_before(&mut at, &log, length, &now, &mut before)? {
                 continue;
             }
             if log.start.is_none() {
@@ -134,13 +176,13 @@ impl Store {
             }
             let mut line = self.line(kind, now, witness)?;
             line.redacting(|line, redact| line.source = source.map(redact));
-            if let Some(log) = self.append(&mut at, log, bytes.len(), &line, Durable::Content)? {
+            if let Some(log) = self.append(&mut at, log, length, &line, Durable::Content)? {
                 let session_id = log.session_id().unwrap_or_default().to_owned();
-                return Ok(joined(&log, session_id, true, before.ended));
+                return Ok(Marked::In(joined(&log, session_id, true, before.ended)));
             }
         }
         let joining = Joining { source: source.or(Some(kind_word(kind))), ..Joining::default() };
-        self.start_after(key, witness, joining, before)
+        self.start_after(key, witness, joining, before).map(Marked::In)
     }
 
     /// Notes that a connection's client was at work `ago`. Not made durable on its own: a process that is killed
@@ -150,8 +192,7 @@ impl Store {
     /// [`StoreError`] where it could not be written.
     pub fn seen(&self, key: &EpisodeKey, connection: (&str, u64), ago: Duration) -> Result<(), StoreError> {
         let Some(mut at) = self.open_for_append(key, false)? else { return Ok(()) };
-        let bytes = read(&mut at)?;
-        let log = Log::parse(&bytes);
+        let (log, _) = read(&mut at, Part::Ends)?;
         let connection = format!("{}-{}", connection.0, connection.1);
         if log.start.is_none() || log.end.is_some() || log.connection.as_deref() != Some(&connection) {
             return Ok(());
@@ -167,19 +208,19 @@ impl Store {
         &self,
         at: &mut Appender,
         log: &Log,
-        bytes: &[u8],
+        length: u64,
         now: &Stamp,
         before: &mut Before,
     ) -> Result<bool, StoreError> {
         let Some(start) = &log.start else { return Ok(false) };
         let session_id = start.opened.session_id.clone();
         let retired = if log.end.is_some() {
-            self.retire(at, log)?;
+            self.retire_or_leave(at, log)?;
             true
         } else if let Silence::Over(judged) = self.judge(log, now) {
             let line = self.silence_line(judged, now.clone())?;
-            if let Some(log) = self.append(at, log.clone(), bytes.len(), &line, Durable::Content)? {
-                self.retire(at, &log)?;
+            if let Some(log) = self.append(at, log.clone(), length, &line, Durable::Content)? {
+                self.retire_or_leave(at, &log)?;
             }
             true
         } else {

@@ -33,7 +33,9 @@ pub mod checkout;
 pub mod clock;
 pub mod disk;
 mod fired;
+mod history;
 pub mod holder;
+pub mod inside;
 pub mod state;
 
 mod reflog;

@@ -85,13 +85,17 @@ impl EndOutcome {
 /// Where HEAD stood.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The commit, as full hexadecimal; `None` while the branch is unborn or where git's refs could not be read.
+    /// The commit, as full hexadecimal; `None` while the branch is unborn.
     pub head: Option<String>,
     /// The branch's short name; `None` when detached.
     pub branch: Option<String>,
     /// The length in bytes of HEAD's reflog; `None` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reflog: Option<u64>,
+    /// Whether git's refs could not be read, so that what is `None` is unknown and not absent: a format other than
+    /// files, or damage.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreadable: bool,
 }
 
 /// What only the first line of a log says.
@@ -146,6 +150,9 @@ pub struct Line {
     /// The connection, 32 hexadecimal digits and its number within its process; none for hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
+    /// How long the connection was promised to be waited for once it is lost, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
     /// What the client says it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,

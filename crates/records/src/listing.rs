@@ -8,8 +8,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::compose::front_matter;
+use crate::inside::stay_inside;
 use crate::state::{RECORDS, is_session_id};
 use crate::store::{Store, StoreError, is_absent};
+
+/// How long a session's id is.
+const ID: usize = 25;
+/// The most bytes of a record that are read.
+const RECORD_MOST: u64 = 4 << 20;
+/// The most bytes of it in which its front matter has to end for a list to show it.
+const FRONT_MATTER_MOST: u64 = 256 << 10;
 
 /// The front matter of a record, as far as it can be read: the file is the user's once it is published.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -61,14 +69,24 @@ impl Store {
     /// changed beyond recognition is listed by what its name says.
     pub fn records(&self, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
         let Some(root) = self.checkout.record_root() else { return Ok(Page::default()) };
+        stay_inside(&root, &root.join(RECORDS))?;
         let mut found: Vec<(String, PathBuf)> = Vec::new();
         'months: for year in self.folders(&root.join(RECORDS), after.and_then(|id| id.get(2..6)))? {
             let month = after.filter(|id| id.get(2..6) == name_of(&year)).and_then(|id| id.get(6..8));
             for month in self.folders(&year, month)? {
+                if stay_inside(&root, &month).is_err() {
+                    continue;
+                }
                 let mut names = self.record_names(&month)?;
-                names.retain(|(id, _)| after.is_none_or(|after| id.as_str() < after));
+                names.retain(|name| after.is_none_or(|after| &name[..ID] < after));
+                // Only what may be shown is put in order.
+                let wanted = limit + 1 - found.len();
+                if names.len() > wanted {
+                    names.select_nth_unstable_by(wanted - 1, |one, other| other.cmp(one));
+                    names.truncate(wanted);
+                }
                 names.sort_unstable_by(|one, other| other.cmp(one));
-                found.extend(names);
+                found.extend(names.into_iter().map(|name| (name[..ID].to_owned(), month.join(name))));
                 if found.len() > limit {
                     break 'months;
                 }
@@ -87,14 +105,14 @@ impl Store {
     pub fn record(&self, session_id: &str) -> Result<Option<(Summary, String)>, StoreError> {
         let (Some(root), true) = (self.checkout.record_root(), is_session_id(session_id)) else { return Ok(None) };
         let folder = root.join(RECORDS).join(&session_id[2..6]).join(&session_id[6..8]);
-        for (id, path) in self.record_names(&folder)? {
-            if id == session_id {
-                let bytes = self.disk.read(&path).map_err(StoreError::io("cannot read", &path))?;
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                return Ok(Some((self.summary(&root, id, &path), text)));
-            }
-        }
-        Ok(None)
+        stay_inside(&root, &folder)?;
+        let Some(name) = self.record_names(&folder)?.into_iter().find(|name| name.starts_with(session_id)) else {
+            return Ok(None);
+        };
+        let path = folder.join(name);
+        let bytes = self.disk.read(&path, RECORD_MOST).map_err(StoreError::io("cannot read", &path))?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Some((self.summary(&root, session_id.into(), &path), text)))
     }
 
     /// Folders whose names are numbers, the highest first, none above `most`.
@@ -107,11 +125,10 @@ impl Store {
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
-    fn record_names(&self, folder: &Path) -> Result<Vec<(String, PathBuf)>, StoreError> {
-        let names = self.names_in(folder)?;
-        let id =
-            |name: &String| name.get(..25).filter(|id| is_session_id(id) && name.ends_with(".md")).map(str::to_owned);
-        Ok(names.iter().filter_map(|name| Some((id(name)?, folder.join(name)))).collect())
+    fn record_names(&self, folder: &Path) -> Result<Vec<String>, StoreError> {
+        let mut names = self.names_in(folder)?;
+        names.retain(|name| name.ends_with(".md") && name.get(..ID).is_some_and(is_session_id));
+        Ok(names)
     }
 
     fn names_in(&self, folder: &Path) -> Result<Vec<String>, StoreError> {
@@ -124,8 +141,9 @@ impl Store {
 
     fn summary(&self, root: &Path, id: String, path: &Path) -> Summary {
         let read = || -> io::Result<Summary> {
-            let bytes = self.disk.read(path)?;
-            let front = std::str::from_utf8(&bytes).ok().and_then(front_matter).unwrap_or_default();
+            let bytes = self.disk.read(path, FRONT_MATTER_MOST)?;
+            let text = String::from_utf8_lossy(&bytes);
+            let front = front_matter(&text).unwrap_or_default();
             Ok(serde_saphyr::from_str(front).unwrap_or_default())
         };
         let relative = path.strip_prefix(root).unwrap_or(path);

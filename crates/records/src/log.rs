@@ -16,6 +16,8 @@ pub struct Log {
     pub last_evidence: Option<(Stamp, Head)>,
     /// The connection that joined last; `None` for hooks.
     pub connection: Option<String>,
+    /// How long that connection was promised to be waited for, in milliseconds.
+    pub grace_ms: Option<u64>,
     /// What the client last said it is.
     pub client: Option<String>,
     /// How often a client attached, the start included.
@@ -37,7 +39,7 @@ pub struct Log {
     /// How many pieces of evidence stand after the start.
     pub evidence_after_start: usize,
     ids: HashSet<String>,
-    latest_wall_ms: i64,
+    latest: Option<Stamp>,
 }
 
 /// The counting start of a log.
@@ -69,6 +71,9 @@ pub struct End {
     /// The id of its line.
     pub line_id: String,
 }
+
+/// By how much the wall clock may differ from the time since boot between two lines: a time server moves it gently.
+const DRIFT_MS: u64 = 2_000;
 
 impl Log {
     /// Reads a log. Lines that do not parse are counted and skipped wherever they stand.
@@ -158,9 +163,9 @@ impl Log {
                 }
                 self.compactions += u32::from(line.kind == Kind::Compact);
                 self.evidence_after_start += 1;
-                let (connection, client) = (self.connection.take(), self.client.take());
+                let (connection, grace_ms) = (self.connection.take(), self.grace_ms);
                 self.evidence(line);
-                (self.connection, self.client) = (connection, client);
+                (self.connection, self.grace_ms) = (connection, grace_ms);
             }
         }
     }
@@ -187,19 +192,25 @@ impl Log {
     fn evidence(&mut self, line: Line) {
         self.redactions += line.redactions;
         self.connection = line.connection;
+        self.grace_ms = line.grace_ms;
         self.client = line.client.or(self.client.take());
         self.ids.insert(line.id);
         let stamp = self.forward(line.stamp);
         self.last_evidence = Some((stamp, line.at));
     }
 
-    /// Keeps wall times from running backwards in file order.
+    /// Keeps wall times from jumping. Within one boot they go on as the machine ran and slept since the line before,
+    /// whatever somebody has set the clock to; between boots they do not run backwards.
     fn forward(&mut self, mut stamp: Stamp) -> Stamp {
-        if stamp.wall_ms < self.latest_wall_ms {
-            stamp.wall_ms = self.latest_wall_ms;
-            self.clock_adjusted = true;
+        if let Some(before) = &self.latest {
+            let expected = stamp.expected_wall_ms(before).unwrap_or(stamp.wall_ms.max(before.wall_ms));
+            if stamp.wall_ms.abs_diff(expected) > DRIFT_MS {
+                stamp.wall_ms = expected;
+                self.clock_adjusted = true;
+            }
+            stamp.wall_ms = stamp.wall_ms.max(before.wall_ms);
         }
-        self.latest_wall_ms = stamp.wall_ms;
+        self.latest = Some(stamp.clone());
         stamp
     }
 }

@@ -1,21 +1,21 @@
 //! Finishing what nobody is left to finish: episodes whose time is over, and ended sessions without a record.
 
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use majordomus_episodes_core::EpisodeKey;
 
+use crate::append::{Part, read};
 use crate::compose::Composed;
 use crate::ending::{EndedAs, Ending};
 use crate::holder;
 use crate::line::Witness;
 use crate::log::Log;
+use crate::state::key_hash;
 use crate::store::{OpenEpisode, Silence, Store, StoreError};
 
 /// The most episodes that one command finishes, so that none waits for an archive.
 pub const AT_MOST: usize = 10;
-
-/// How long git may take for one record here.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,24 +24,23 @@ pub struct Swept {
     pub expired: Vec<String>,
     /// Records that it published, relative to the worktree's root.
     pub published: Vec<String>,
+    /// Sessions whose records still wait.
+    pub waiting: Vec<String>,
     /// What it could not do, for a person.
     pub troubles: Vec<String>,
 }
 
 impl Store {
-    /// Ends what is past its time and composes what waits, at most [`AT_MOST`] of each.
-    ///
-    /// # Errors
-    /// [`StoreError`] where the state folder cannot be read; trouble with single episodes is in the answer.
-    pub fn sweep(&self) -> Result<Swept, StoreError> {
-        let mut swept = self.sweep_here()?;
+    /// Ends what is past its time and composes what waits, at most [`AT_MOST`] of each and for at most `limit` in all.
+    /// Trouble with one episode, or with a folder, keeps nothing else from being finished.
+    pub fn sweep(&self, limit: Duration) -> Swept {
+        let until = Instant::now() + limit;
+        let mut swept = Swept::default();
+        self.sweep_here(until, &mut swept);
         for orphan in self.orphans() {
-            let more = orphan.sweep_here()?;
-            swept.expired.extend(more.expired);
-            swept.published.extend(more.published);
-            swept.troubles.extend(more.troubles);
+            orphan.sweep_here(until, &mut swept);
         }
-        Ok(swept)
+        swept
     }
 
     /// The states of linked worktrees that are gone, which nobody can finish from where they were.
@@ -63,34 +62,69 @@ impl Store {
             .collect()
     }
 
-    fn sweep_here(&self) -> Result<Swept, StoreError> {
-        let mut swept = Swept::default();
-        let open = self.open_episodes()?;
-        let named =
-            |id: &str| open.iter().any(|open| open.log.connection.as_deref().is_some_and(|of| of.starts_with(id)));
-        for root in self.state.roots() {
-            holder::clear_up(&*self.disk, root, &named);
+    fn sweep_here(&self, until: Instant, swept: &mut Swept) {
+        match self.open_logs() {
+            Ok((open, ended)) => {
+                self.clear_up_holders(&open);
+                self.put_aside(&ended, swept);
+                self.expire_overdue(open, swept);
+            }
+            Err(error) => swept.troubles.push(with_causes(&error)),
         }
-        let over = open.into_iter().filter(|open| matches!(open.silence, Silence::Over(_)));
-        for open in over.take(AT_MOST) {
+        match self.waiting_records() {
+            Ok(waiting) => self.compose_all(waiting, until, swept),
+            Err(error) => swept.troubles.push(with_causes(&error)),
+        }
+    }
+
+    fn clear_up_holders(&self, open: &[OpenEpisode]) {
+        let names = |open: &OpenEpisode, id: &str| open.log.connection.as_deref().is_some_and(|of| of.starts_with(id));
+        for root in self.state.roots() {
+            holder::clear_up(&*self.disk, root, &|id| open.iter().any(|open| names(open, id)));
+        }
+    }
+
+    fn expire_overdue(&self, open: Vec<OpenEpisode>, swept: &mut Swept) {
+        let mut over: Vec<OpenEpisode> =
+            open.into_iter().filter(|open| matches!(open.silence, Silence::Over(_))).collect();
+        over.sort_by_key(|open| std::cmp::Reverse(open.silent_for));
+        for open in over {
+            if swept.expired.len() == AT_MOST {
+                break;
+            }
             match self.expire(&open) {
                 Ok(Some(session_id)) => swept.expired.push(session_id),
                 Ok(None) => {}
                 Err(error) => swept.troubles.push(with_causes(&error)),
             }
         }
-        self.retire_left_over()?;
-        for session_id in self.waiting_records()?.into_iter().take(AT_MOST) {
-            match self.compose(&session_id, LIMIT) {
-                Ok(Composed::Published(record)) => swept.published.push(record),
-                Ok(Composed::Later | Composed::NoWorktree | Composed::Unused | Composed::Gone) => {}
-                Ok(Composed::Bad) => {
-                    swept.troubles.push(format!("the log of {session_id} cannot be composed and is in bad/"))
+    }
+
+    /// Composes what waits, oldest first. What fails costs its place in none of the others' count.
+    fn compose_all(&self, waiting: Vec<String>, until: Instant, swept: &mut Swept) {
+        let mut done = 0;
+        for session_id in waiting {
+            let left = until.saturating_duration_since(Instant::now());
+            if done == AT_MOST || left.is_zero() {
+                swept.waiting.push(session_id);
+                continue;
+            }
+            match self.compose(&session_id, left) {
+                Ok(Composed::Published(record)) => {
+                    done += 1;
+                    swept.published.push(record);
                 }
-                Err(error) => swept.troubles.push(with_causes(&error)),
+                Ok(Composed::Unused | Composed::Gone) => done += 1,
+                Ok(Composed::Later | Composed::NoWorktree) => swept.waiting.push(session_id),
+                Ok(Composed::Bad) => {
+                    swept.troubles.push(format!("the log of {session_id} cannot be composed and is in bad/"));
+                }
+                Err(error) => {
+                    swept.troubles.push(with_causes(&error));
+                    swept.waiting.push(session_id);
+                }
             }
         }
-        Ok(swept)
     }
 
     fn expire(&self, open: &OpenEpisode) -> Result<Option<String>, StoreError> {
@@ -103,18 +137,17 @@ impl Store {
     }
 
     /// Puts aside logs that were ended by a process that died before it could.
-    fn retire_left_over(&self) -> Result<(), StoreError> {
-        for path in self.logs("open")? {
-            let Ok(bytes) = self.disk.read(&path) else { continue };
-            let log = Log::parse(&bytes);
-            if log.end.is_none() {
-                continue;
-            }
-            if let Some(mut at) = self.appender_at(&path)? {
-                self.retire(&mut at, &log)?;
+    fn put_aside(&self, ended: &[PathBuf], swept: &mut Swept) {
+        for path in ended {
+            let done = self.appender_at(path).and_then(|at| {
+                let Some(mut at) = at else { return Ok(()) };
+                let (log, _) = read(&mut at, Part::Ends)?;
+                self.retire(&mut at, &log)
+            });
+            if let Err(error) = done {
+                swept.troubles.push(with_causes(&error));
             }
         }
-        Ok(())
     }
 
     /// Lists the open episodes that connections drew and that nobody holds, for a server to adopt.
@@ -127,8 +160,14 @@ impl Store {
                 && open.silence != Silence::Held
         };
         let open = self.open_episodes()?.into_iter().filter(by_connection);
-        Ok(open.filter_map(|open| Some((key_of(&open.log)?, open))).collect())
+        // An id with a redacted part is not the one that its client will come back under.
+        let own = |open: &OpenEpisode| key_of(&open.log).filter(|key| Some(key_hash(key)) == hash_in(&open.log));
+        Ok(open.filter_map(|open| Some((own(&open)?, open))).collect())
     }
+}
+
+fn hash_in(log: &Log) -> Option<String> {
+    log.start.as_ref().map(|start| start.opened.key.clone())
 }
 
 /// Tells the key that a log's start names.
@@ -139,7 +178,8 @@ pub fn key_of(log: &Log) -> Option<EpisodeKey> {
 }
 
 /// Joins an error and its causes into one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -55,11 +55,10 @@ pub fn ended_log(root: &Path, session_id: &str) -> PathBuf {
     root.join("ended").join(format!("{session_id}.jsonl"))
 }
 
-/// The names that have ended here, one line each: the key's hash and the session's id. What a later session of the
-/// same key continues.
+/// `history/<first two digits of the key's hash>` below a state folder.
 #[must_use]
-pub fn history(root: &Path) -> PathBuf {
-    root.join("history")
+pub fn history(root: &Path, key: &str) -> PathBuf {
+    root.join("history").join(key.get(..2).unwrap_or("00"))
 }
 
 /// The first 16 hexadecimal digits of SHA-256 over provider, NUL and external id: what a key's files are found by.

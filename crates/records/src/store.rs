@@ -9,27 +9,36 @@ use std::time::Duration;
 use majordomus_episodes_core::ids::IdError;
 use majordomus_episodes_core::{EpisodeKey, REATTACH_GRACE};
 
+use crate::append::READ_MOST;
 use crate::checkout::Checkout;
 use crate::clock::{Clock, Stamp, SystemClock};
 use crate::disk::{Disk, Open, RealDisk};
 use crate::git::{Git, RealGit};
 use crate::holder::{self, Presence};
+use crate::inside::LeadsOut;
 use crate::line::{Head, Witness};
 use crate::log::Log;
 use crate::state::{self, State};
 
 /// How long silence may last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// After a connection was lost.
-    pub grace: Duration,
+    /// After a connection was lost; `None` for what its client was promised, or the usual grace.
+    pub grace: Option<Duration>,
     /// For an episode that its hooks drew, or that nobody was seen to leave; `None` for what the provider declares.
     pub idle: Option<Duration>,
 }
 
-impl Default for Policy {
-    fn default() -> Self {
-        Self { grace: REATTACH_GRACE, idle: None }
+impl Policy {
+    /// How long a connection of this process is waited for once it is lost.
+    #[must_use]
+    pub fn own_grace(&self) -> Duration {
+        self.grace.unwrap_or(REATTACH_GRACE)
+    }
+
+    /// How long the connection that a log names is waited for.
+    fn grace_for(&self, log: &Log) -> Duration {
+        self.grace.or(log.grace_ms.map(Duration::from_millis)).unwrap_or(REATTACH_GRACE)
     }
 }
 
@@ -52,6 +61,9 @@ pub enum StoreError {
     /// The machine gave no random bytes.
     #[error("no random bytes for a new id")]
     Random,
+    /// A part of the path of the records leads out of the repository.
+    #[error(transparent)]
+    LeadsOut(#[from] LeadsOut),
     /// The id cannot be an episode's.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -166,6 +178,13 @@ impl Store {
         self.checkout.head()
     }
 
+    /// Whether there is a log of a key in `open/`, whatever it says.
+    #[must_use]
+    pub fn has_log(&self, key: &EpisodeKey) -> bool {
+        let there = |root: &PathBuf| matches!(self.disk.identity(&state::open_log(root, key)), Ok(Some(_)));
+        self.state.roots().iter().any(there)
+    }
+
     /// Reads the open episode of a key. `None` where there is none, or only what is left of one that ended.
     ///
     /// # Errors
@@ -185,13 +204,22 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] where a folder is there and cannot be read; a single unreadable log is left out.
     pub fn open_episodes(&self) -> Result<Vec<OpenEpisode>, StoreError> {
-        let mut found = Vec::new();
+        Ok(self.open_logs()?.0)
+    }
+
+    /// Reads `open/` once: the open episodes, and the paths of logs that have ended and were not put aside.
+    pub(crate) fn open_logs(&self) -> Result<(Vec<OpenEpisode>, Vec<PathBuf>), StoreError> {
+        let (mut open, mut ended) = (Vec::new(), Vec::new());
         for path in self.logs("open")? {
-            if let Ok(Some(open)) = self.read_open(&path) {
-                found.push(open);
+            let Ok(bytes) = self.disk.read(&path, READ_MOST) else { continue };
+            let log = Log::parse(&bytes);
+            match (&log.start, &log.end) {
+                (Some(_), None) => open.push(self.open_episode(log, path)),
+                (Some(_), Some(_)) => ended.push(path),
+                (None, _) => {}
             }
         }
-        Ok(found)
+        Ok((open, ended))
     }
 
     /// Lists the logs in `open/`, `ended/` or `bad/` of both state folders, in no order.
@@ -204,10 +232,8 @@ impl Store {
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                     continue;
                 }
-                // A state folder that may not be looked into is one that nothing was put in.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && root != &self.state.roots()[0] => {
-                    continue;
-                }
+                // A folder that may not be looked into is another user's, and so is what is in it; `doctor` says so.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
                 Err(source) => return Err(StoreError::Io { what: "cannot list", path: folder, source }),
             };
             logs.extend(names.into_iter().filter(|name| is_log(name)).map(|name| folder.join(name)));
@@ -216,23 +242,25 @@ impl Store {
     }
 
     fn read_open(&self, path: &Path) -> Result<Option<OpenEpisode>, StoreError> {
-        let bytes = match self.disk.read(path) {
+        let bytes = match self.disk.read(path, READ_MOST) {
             Ok(bytes) => bytes,
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(StoreError::io("cannot read", path)(error)),
         };
         let log = Log::parse(&bytes);
-        if log.start.is_none() || log.end.is_some() {
-            return Ok(None);
-        }
+        let is_open = log.start.is_some() && log.end.is_none();
+        Ok(is_open.then(|| self.open_episode(log, path.into())))
+    }
+
+    fn open_episode(&self, log: Log, path: PathBuf) -> OpenEpisode {
         let now = self.now();
         let silent_for = log.silent_for(&now).unwrap_or_default();
-        Ok(Some(OpenEpisode { silence: self.judge(&log, &now), silent_for, log, path: path.into() }))
+        OpenEpisode { silence: self.judge(&log, &now), silent_for, log, path }
     }
 
     /// Decides by comparing times whether an open episode may still be waited for.
     pub(crate) fn judge(&self, log: &Log, now: &Stamp) -> Silence {
-        let Some(start) = &log.start else { return Silence::Waiting(self.policy.grace) };
+        let Some(start) = &log.start else { return Silence::Waiting(self.policy.own_grace()) };
         let silent_for = log.silent_for(now).unwrap_or_default();
         let (limit, waited) = match (start.witness, &log.connection) {
             (Witness::Connection, Some(connection)) => {
@@ -241,7 +269,7 @@ impl Store {
                     // The grace runs from the loss: the last beat, if that is younger than the last evidence.
                     Presence::Gone(beat) => {
                         let since_beat = beat.map(|beat| now.age_of(&beat));
-                        (self.policy.grace, since_beat.map_or(silent_for, |since| since.min(silent_for)))
+                        (self.policy.grace_for(log), since_beat.map_or(silent_for, |since| since.min(silent_for)))
                     }
                 }
             }
@@ -268,7 +296,16 @@ impl Store {
 
     /// Opens the log of a key for appending: the one that exists, or a new one in the first folder that can be written.
     pub(crate) fn open_for_append(&self, key: &EpisodeKey, create: bool) -> Result<Option<Appender>, StoreError> {
-        let roots = self.state.roots();
+        self.open_in(self.state.roots(), key, create)
+    }
+
+    /// The same in some of the state folders.
+    pub(crate) fn open_in(
+        &self,
+        roots: &[PathBuf],
+        key: &EpisodeKey,
+        create: bool,
+    ) -> Result<Option<Appender>, StoreError> {
         let mut refused = None;
         for root in roots {
             let path = state::open_log(root, key);

@@ -2,12 +2,17 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
+use majordomus_records::recovery::with_causes;
 use majordomus_records::{Checkout, Store};
 use serde::Serialize;
 
 use crate::args::Reading;
 use crate::output;
+
+/// How long finishing what others have left may take here.
+const SWEEP: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,10 +82,15 @@ fn in_checkout(store: &Store, checks: &mut Vec<Check>) {
             ),
         });
     }
-    checks.push(match store.sweep() {
-        Ok(swept) if swept.troubles.is_empty() => ok("recovery", "nothing is left undone".into()),
-        Ok(swept) => warning("recovery", swept.troubles.join("; "), "the next command tries again"),
-        Err(error) => failed("recovery", error.to_string(), "make the state folder readable"),
+    let swept = store.sweep(SWEEP);
+    checks.push(match (swept.troubles.is_empty(), swept.waiting.len()) {
+        (true, 0) => ok("recovery", "nothing is left undone".into()),
+        (true, waiting) => warning(
+            "recovery",
+            format!("{waiting} ended sessions wait for their records, the first is {}", swept.waiting[0]),
+            "a worktree, or a git that answers within seconds, lets the next command write them",
+        ),
+        (false, _) => warning("recovery", swept.troubles.join("; "), "mend that; the next command tries again"),
     });
     let bad = store.bad_logs().unwrap_or_default();
     if !bad.is_empty() {
@@ -89,7 +99,7 @@ fn in_checkout(store: &Store, checks: &mut Vec<Check>) {
     }
     checks.push(match store.open_episodes() {
         Ok(open) => ok("episodes", format!("{} open", open.len())),
-        Err(error) => failed("episodes", error.to_string(), "make the state folder readable"),
+        Err(error) => failed("episodes", with_causes(&error), "make the state folder readable"),
     });
 }
 

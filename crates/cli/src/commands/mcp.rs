@@ -1,5 +1,6 @@
 //! `majordomus mcp`: one client over stdio.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -19,6 +20,8 @@ use crate::output;
 
 /// How often a server says that it lives and finishes what is past its time.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
+/// How long finishing what others have left may take each time.
+const SWEEP: Duration = Duration::from_secs(20);
 /// How long a record that was not composed at once may still take when the client has gone.
 const COMPOSE_AT_END: Duration = Duration::from_secs(1);
 
@@ -29,13 +32,18 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
         Ok(recorder) => recorder.clone(),
         Err(nowhere) => nowhere.clone(),
     };
-    let limits = Limits { grace: policy.grace, ..Limits::default() };
-    let board = EpisodeBoard::with(BoardOptions { driver, limits, run: Arc::new(Threads), ..BoardOptions::default() });
+    let limits = Limits { grace: policy.own_grace(), ..Limits::default() };
+    let board = EpisodeBoard::with(BoardOptions {
+        driver,
+        limits,
+        run: Arc::new(Threads::default()),
+        ..BoardOptions::default()
+    });
     if let Ok(recorder) = &recorder {
         keep_house(recorder.clone(), board.clone());
     }
     let mut options = StdioOptions::new(board, PeerBoard::new(), catalogue());
-    options.grace = policy.grace;
+    options.grace = policy.own_grace();
     options.records = recorder.as_ref().ok().map(|recorder| recorder.store().clone());
     options.diagnostics = Box::new(output::note);
     serve_stdio(options)?;
@@ -60,9 +68,13 @@ fn open_recorder(policy: Policy) -> anyhow::Result<Result<Arc<RecordDriver>, Arc
 /// and then that this process lives.
 fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
     let work = move || {
+        let mut said = HashSet::new();
         loop {
-            for trouble in recorder.store().sweep().map(|swept| swept.troubles).unwrap_or_default() {
-                output::note(&format!("majordomus: {trouble}"));
+            for trouble in recorder.store().sweep(SWEEP).troubles {
+                // Said once and not every half minute: nobody can mend it from here.
+                if said.insert(trouble.clone()) {
+                    output::note(&format!("majordomus: {trouble}"));
+                }
             }
             adopt(recorder.store(), &board);
             thread::sleep(HOUSEKEEPING);
@@ -76,9 +88,9 @@ fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
 fn adopt(store: &Store, board: &EpisodeBoard) {
     for (key, open) in store.adoptable().unwrap_or_default() {
         let Some(start) = &open.log.start else { continue };
-        let grace = store.policy().grace;
         let waiting_for = match open.silence {
-            Silence::Waiting(left) => grace.saturating_sub(left),
+            // The board's own grace is what is left of the one that was promised.
+            Silence::Waiting(left) => store.policy().own_grace().saturating_sub(left),
             Silence::Held | Silence::Over(_) => continue,
         };
         board.adopt(Adopted {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use majordomus_records::listing::Summary;
 use majordomus_records::text::visible;
 use serde::Serialize;
@@ -40,7 +40,9 @@ pub(super) fn run(arguments: &Sessions) -> anyhow::Result<ExitCode> {
     match arguments {
         Sessions::List { limit, after, reading } => {
             let store = super::swept(&reading.silence)?;
-            let page = store.records(after.as_deref(), (*limit).into()).context("cannot list the records")?;
+            let page = store
+                .records(after.as_deref(), (*limit).into())
+                .hint("make the records readable, and let no link lead out of the repository")?;
             if reading.json {
                 let sessions = page.records.iter().map(|record| view(record, None)).collect();
                 output::json(&Listed { sessions, next: page.next })?;
@@ -55,7 +57,9 @@ pub(super) fn run(arguments: &Sessions) -> anyhow::Result<ExitCode> {
         }
         Sessions::Show { session_id, reading } => {
             let store = super::swept(&reading.silence)?;
-            let found = store.record(session_id).context("cannot read the record")?;
+            let found = store
+                .record(session_id)
+                .hint("make the record readable, and let no link lead out of the repository")?;
             let Some((summary, text)) = found else {
                 let missing = || -> anyhow::Result<()> { bail!("there is no record of {}", visible(session_id)) };
                 missing().hint("`majordomus sessions list` names those that there are")?;

@@ -45,7 +45,7 @@ fn script(driver: &dyn EpisodeDriver, folder: &Path) -> (Vec<(String, Outcome)>,
         close(driver, "../never/there", CloseReason::Detach),
     ];
     let store = Store::open(Checkout::find(folder).unwrap(), Policy::default());
-    store.sweep().unwrap();
+    store.sweep(Duration::from_secs(60));
     let page = store.records(None, 100).unwrap();
     let text = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
     let mut records: Vec<String> = page.records.iter().map(|record| steady(&text(&record.path))).collect();
@@ -68,7 +68,7 @@ fn steady(text: &str) -> String {
 #[test]
 fn both_drivers_report_and_record_the_same() {
     let (here, there) = (repository(), repository());
-    let policy = Policy { grace: Duration::ZERO, idle: None };
+    let policy = Policy { grace: Some(Duration::ZERO), idle: None };
     let in_process = RecordDriver::new(Store::open(Checkout::find(here.path()).unwrap(), policy)).unwrap();
     let program = PathBuf::from(env!("CARGO_BIN_EXE_majordomus"));
     let by_command = ToolDriver::new(program, there.path().to_path_buf());

@@ -90,7 +90,7 @@ fn slow(driver_time: Duration) -> (Setup, Receiver<()>, Sender<()>) {
     let ((begun, has_begun), (go, go_on)) = (channel(), channel());
     let driver = Arc::new(Slow { begun, go_on: go_on.into() });
     let limits = Limits { driver_time, ..Limits::default() };
-    let options = BoardOptions { driver, limits, run: Arc::new(Threads), ..BoardOptions::default() };
+    let options = BoardOptions { driver, limits, run: Arc::new(Threads::default()), ..BoardOptions::default() };
     let mut setup = Setup::on(Arc::new(majordomus_episodes_core::clock::SystemClock), options);
     setup.limits.settle = Duration::from_millis(10);
     (setup, has_begun, go)

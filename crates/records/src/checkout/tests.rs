@@ -19,24 +19,30 @@ fn head_is_read_unborn_packed_loose_detached_and_broken() {
     let checkout = Checkout::find(folder.path()).unwrap();
     let head = || {
         let head = checkout.head();
-        (head.head, head.branch)
+        (head.head, head.branch, head.unreadable)
     };
-    assert_eq!(head(), (None, Some("main".into())));
+    assert_eq!(head(), (None, Some("main".into()), false), "unborn");
     fs::write(
         git.join("packed-refs"),
         format!("# pack-refs with: peeled fully-peeled sorted \n{SHA} refs/heads/main\n"),
     )
     .unwrap();
-    assert_eq!(head(), (Some(SHA.into()), Some("main".into())));
+    assert_eq!(head(), (Some(SHA.into()), Some("main".into()), false));
     let other = SHA.replace('0', "9");
     fs::write(git.join("refs/heads/main"), format!("{other}\n")).unwrap();
-    assert_eq!(head(), (Some(other.clone()), Some("main".into())));
+    assert_eq!(head(), (Some(other.clone()), Some("main".into()), false));
     fs::write(git.join("HEAD"), format!("{other}\n")).unwrap();
-    assert_eq!(head(), (Some(other), None));
+    assert_eq!(head(), (Some(other), None, false));
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(git.join("refs/heads/main"), "nonsense").unwrap();
+    assert_eq!(head(), (None, Some("main".into()), true));
+    // What git writes where the refs are in the reftable format.
     fs::write(git.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
-    assert_eq!(head(), (None, None));
+    assert_eq!(head(), (None, None, true));
     fs::write(git.join("HEAD"), "nonsense").unwrap();
-    assert_eq!(head(), (None, None));
+    assert_eq!(head(), (None, None, true));
+    fs::remove_file(git.join("HEAD")).unwrap();
+    assert_eq!(head(), (None, None, true));
 }
 
 #[test]

@@ -2,7 +2,8 @@ use super::*;
 use crate::line::EndOutcome;
 
 fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
-    let stamp = Stamp { wall_ms: 1_800_000_000_000 + i64::try_from(up_ms).unwrap(), boot: "b".into(), up_ms };
+    let stamp =
+        Stamp { wall_ms: 1_800_000_000_000 + i64::try_from(up_ms).unwrap(), boot: "b".into(), up_ms, asleep_ms: 0 };
     let opened = (kind == Kind::Start).then(|| Opened {
         session_id: format!("s-of-{id}"),
         key: "k".into(),
@@ -18,9 +19,10 @@ fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
         id: id.into(),
         kind,
         stamp,
-        at: Head { head: Some(id.into()), branch: Some("main".into()), reflog: None },
+        at: Head { head: Some(id.into()), branch: Some("main".into()), reflog: None, unreadable: false },
         witness: Witness::Connection,
         connection: Some("c-1".into()),
+        grace_ms: None,
         client: None,
         source: None,
         took_over: false,

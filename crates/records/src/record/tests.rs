@@ -5,11 +5,11 @@ use crate::line::{Ended, Head, Opened};
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 
 fn stamp(seconds: i64) -> Stamp {
-    Stamp { wall_ms: 1_800_000_000_000 + seconds * 1000, boot: "b".into(), up_ms: 0 }
+    Stamp { wall_ms: 1_800_000_000_000 + seconds * 1000, boot: "b".into(), up_ms: 0, asleep_ms: 0 }
 }
 
 fn log(outcome: EndOutcome, witness: Witness, reason: &str) -> Log {
-    let at = Head { head: Some(SHA.into()), branch: Some("main".into()), reflog: None };
+    let at = Head { head: Some(SHA.into()), branch: Some("main".into()), reflog: None, unreadable: false };
     let opened = Opened {
         session_id: "s-20270115080000-ab000102".into(),
         key: "k".into(),

@@ -179,7 +179,7 @@ fn a_held_episode_is_never_expired_however_silent() {
     let holder = attached(&world);
     world.clock.advance(GRACE * 100);
     assert!(matches!(world.process().expire().unwrap(), EndedAs::NotOver(_)));
-    assert_eq!(world.process().store.sweep().unwrap().expired, Vec::<String>::new());
+    assert_eq!(world.process().store.sweep(Duration::from_secs(10)).expired, Vec::<String>::new());
     drop(holder);
     assert!(matches!(world.process().expire().unwrap(), EndedAs::Ended { .. }));
 }
@@ -225,10 +225,10 @@ fn a_record_that_is_there_already_counts_as_done_even_if_its_user_has_written_in
     let EndedAs::Ended { session_id, record, .. } = process.detach().unwrap() else { panic!("it was attached") };
     let log = world.disk.below(&world.state().join("ended")).pop().unwrap();
     use majordomus_records::disk::Disk;
-    let bytes = world.disk.read(&log).unwrap();
+    let bytes = world.disk.read(&log, u64::MAX).unwrap();
     process.store.compose(&session_id, Duration::from_secs(1)).unwrap();
     let path = world.root().join(&record);
-    let edited = String::from_utf8(world.disk.read(&path).unwrap()).unwrap() + "\nMy own remark.\n";
+    let edited = String::from_utf8(world.disk.read(&path, u64::MAX).unwrap()).unwrap() + "\nMy own remark.\n";
     world.disk.put(&path, edited.as_bytes());
     world.disk.put(&log, &bytes); // as if the composer had been killed before it could remove the log
     assert_eq!(process.store.compose(&session_id, Duration::from_secs(1)).unwrap(), Composed::Published(record));

@@ -32,9 +32,9 @@ fn a_page_of_records_reads_only_what_it_shows() {
         process.detach().unwrap();
         world.clock.advance(Duration::from_secs(86_400 * (1 + round % 3)));
     }
-    world.process().store.sweep().unwrap();
-    world.process().store.sweep().unwrap();
-    world.process().store.sweep().unwrap();
+    world.process().store.sweep(Duration::from_secs(10));
+    world.process().store.sweep(Duration::from_secs(10));
+    world.process().store.sweep(Duration::from_secs(10));
     let store = world.process().store;
     let mut after = None;
     let mut ids = Vec::new();

@@ -148,7 +148,7 @@ impl SimDisk {
 }
 
 impl Disk for SimDisk {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, _most: u64) -> io::Result<Vec<u8>> {
         let state = self.state();
         let inode = state.names.get(path).ok_or_else(Self::not_found)?;
         Ok(state.files[inode].bytes.clone())
@@ -249,10 +249,15 @@ struct SimFile {
 }
 
 impl File for SimFile {
-    fn read_from(&mut self, offset: u64) -> io::Result<Vec<u8>> {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.disk.state().files[&self.inode].bytes.len() as u64)
+    }
+
+    fn read_at(&mut self, offset: u64, most: u64) -> io::Result<Vec<u8>> {
         let state = self.disk.state();
         let bytes = &state.files[&self.inode].bytes;
-        Ok(bytes.get(usize::try_from(offset).unwrap()..).unwrap_or_default().to_vec())
+        let rest = bytes.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+        Ok(rest.iter().take(usize::try_from(most).unwrap_or(usize::MAX)).copied().collect())
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -282,15 +287,16 @@ impl File for SimFile {
         Ok(FileId { device: 1, inode: self.inode })
     }
 
-    fn lock(&self) -> io::Result<()> {
-        // Nobody can wait here: who would give the lock back runs only when this returns.
-        if self.try_lock()? { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-    }
-
     fn try_lock(&self) -> io::Result<bool> {
         let mut state = self.disk.state();
         let owner = *state.locks.entry(self.inode).or_insert(self.handle);
         Ok(owner == self.handle)
+    }
+
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        // Nobody here holds it for longer than it takes to look.
+        let state = self.disk.state();
+        Ok(state.locks.get(&self.inode).is_none_or(|owner| *owner == self.handle))
     }
 }
 

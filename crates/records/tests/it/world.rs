@@ -76,7 +76,7 @@ pub(crate) struct Process {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let start = Stamp { wall_ms: 1_800_000_000_000, boot: "first".into(), up_ms: 1_000_000 };
+        let start = Stamp { wall_ms: 1_800_000_000_000, boot: "first".into(), up_ms: 1_000_000, asleep_ms: 0 };
         let clock = Hand(Arc::new(Mutex::new(start)));
         Self { disk: SimDisk::default(), clock, folder: tempfile::tempdir().unwrap() }
     }
@@ -97,7 +97,7 @@ impl World {
             Checkout { worktree, git_dir: git_dir.clone(), common_dir: git_dir.clone(), name: "main".into() };
         let parts =
             Parts { disk: Arc::new(self.disk.clone()), clock: Arc::new(self.clock.clone()), git: Arc::new(NoCommits) };
-        let policy = Policy { grace: GRACE, idle: None };
+        let policy = Policy { grace: Some(GRACE), idle: None };
         let store = Store::with(checkout, State::new(&git_dir, "main", None), policy, parts);
         Process { store, holder: Holder::new(holder_id().unwrap()) }
     }
@@ -107,7 +107,7 @@ impl World {
         let paths = self.disk.below(&self.root().join(RECORDS));
         let read = |path: PathBuf| {
             use majordomus_records::disk::Disk;
-            let text = String::from_utf8(self.disk.read(&path).unwrap()).unwrap();
+            let text = String::from_utf8(self.disk.read(&path, u64::MAX).unwrap()).unwrap();
             (path, text)
         };
         paths.into_iter().map(read).collect()
@@ -121,14 +121,16 @@ impl World {
             .below(&self.state())
             .into_iter()
             .filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
-        logs.map(|path| Log::parse(&self.disk.read(&path).unwrap())).filter(|log| log.start.is_some()).collect()
+        logs.map(|path| Log::parse(&self.disk.read(&path, u64::MAX).unwrap()))
+            .filter(|log| log.start.is_some())
+            .collect()
     }
 
     /// Finishes what is left, as the commands of the following days do.
     pub(crate) fn recover(&self) {
         self.clock.advance(GRACE * 200);
         for _ in 0..3 {
-            self.process().store.sweep().unwrap();
+            self.process().store.sweep(Duration::from_secs(10));
         }
     }
 }
