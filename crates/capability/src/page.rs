@@ -1,6 +1,20 @@
 //! Pages of a list, found again by an opaque cursor.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::refusal::{Code, Refusal};
+
+/// What a list with nothing but pages is asked with.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// How many at most; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
+    pub(crate) limit: Option<u32>,
+    /// `next_cursor` of the page before, as it came.
+    pub(crate) cursor: Option<String>,
+}
 
 /// How many entries a page has when nobody asks for a number.
 pub const LIMIT_DEFAULT: u32 = 50;

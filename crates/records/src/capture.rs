@@ -152,7 +152,7 @@ pub const UNUSED: &str = "no episode was recorded: nothing happened in it before
 
 /// The payload's folder if it exists and lies in a checkout, else the provider's project variable, else where the
 /// command runs. An agent may go elsewhere during its sitting, so what is not a start belongs to the first of them in
-/// which the sitting is open.
+/// which the sitting is open, or was a moment ago.
 fn find_store(
     provider: &Provider,
     cwd: Option<&str>,
@@ -172,7 +172,7 @@ fn find_store(
                 continue;
             }
         };
-        if request.kind == EventKind::Start || store.has_log(key) {
+        if request.kind == EventKind::Start || store.has_log(key) || store.just_ended(key).is_some() {
             return Ok(store);
         }
         first = first.or(Some(store));

@@ -10,12 +10,11 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::append::{READ_MOST, folder_of, is_environment};
-use crate::clock::hex_prefix;
 use crate::disk::Open;
 use crate::facts::Facts;
-use crate::git::Question;
+use crate::git::{Answer, Question};
 use crate::inside::{LeadsOut, stay_inside};
-use crate::line::{Kind, LINE_VERSION, Line, Witness};
+use crate::line::{Kind, Line, Witness};
 use crate::log::Log;
 use crate::record::{self, Setting};
 use crate::redact::redact;
@@ -24,6 +23,9 @@ use crate::store::{Store, StoreError, is_absent};
 
 /// How often a log whose record cannot be composed is tried before it is put into `bad/`.
 const TRIES: u64 = 3;
+
+/// A limit from which running out of time counts as a try.
+const FAIR: Duration = Duration::from_secs(1);
 
 /// What became of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,29 +134,17 @@ impl Store {
             started_ms: times.started_ms,
             closed_ms: times.closed_ms,
         };
-        let Ok(mut facts) = self.git.ask(&question, limit) else { return Ok(None) };
+        let Answer { mut facts, out_of_time } = self.git.ask(&question, limit);
+        // Later git may say more, but a record must not wait for ever for what this machine cannot tell.
+        if out_of_time && (limit < FAIR || self.count_try(root, session_id) < TRIES) {
+            return Ok(None);
+        }
         let redactions = redact_facts(&mut facts);
         facts.resumes = self.ended_last(root, &start.opened.key, &start.opened.session_id);
-        facts.record = state::record_path(times.started_ms, &start.opened.session_id, end.at.branch.as_deref());
-        let mut id = [0; 8];
-        getrandom::fill(&mut id).map_err(|_| StoreError::Random)?;
-        Ok(Some(Line {
-            v: LINE_VERSION,
-            id: hex_prefix(&id, 8),
-            kind: Kind::Facts,
-            stamp: self.now(),
-            at: end.at.clone(),
-            witness: Witness::Recovery,
-            connection: None,
-            grace_ms: None,
-            client: None,
-            source: None,
-            took_over: false,
-            opened: None,
-            ended: None,
-            facts: Some(facts),
-            redactions,
-        }))
+        facts.record = state::record_path(times.started_ms, &start.opened.session_id, end.at.branch_in_name());
+        let mut line = self.line(Kind::Facts, self.now(), Witness::Recovery)?;
+        (line.at, line.facts, line.redactions) = (end.at.clone(), Some(facts), redactions);
+        Ok(Some(line))
     }
 
     fn publish(&self, log: &Log, state_root: &Path, log_path: &Path) -> Result<Composed, ComposeError> {

@@ -77,7 +77,8 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let file = ordinary(fs::OpenOptions::new().read(true).custom_flags(CAREFUL).open(path)?)?;
-        let mut bytes = Vec::new();
+        // Most files here fit into one read.
+        let mut bytes = Vec::with_capacity(FIRST_READ);
         file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
@@ -163,7 +164,7 @@ impl File for RealFile {
     }
 
     fn read_at(&mut self, offset: u64, most: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(FIRST_READ);
         self.0.seek(SeekFrom::Start(offset))?;
         Read::take(&self.0, most).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -211,6 +212,9 @@ fn taken(answer: rustix::io::Result<()>) -> io::Result<bool> {
 
 /// No link is followed, and a pipe or device that stands where a file should is not waited for.
 const CAREFUL: i32 = rustix::fs::OFlags::NOFOLLOW.union(rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
+
+/// How many bytes are made room for before a file is read.
+const FIRST_READ: usize = 4096;
 
 fn ordinary(file: fs::File) -> io::Result<fs::File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not an ordinary file")) }

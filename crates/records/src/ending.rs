@@ -117,10 +117,8 @@ impl Store {
                         }
                         _ => {}
                     }
-                    let witness = match witness {
-                        Witness::Connection if foreign && holder.is_none() => Witness::Operator,
-                        witness => witness,
-                    };
+                    let for_nobody = foreign && holder.is_none() && witness == Witness::Connection;
+                    let witness = if for_nobody { Witness::Operator } else { witness };
                     if let (Some(ago), Some(connection)) = (last_evidence_ago, &ours) {
                         length += self.catch_up(&mut at, &mut log, &now, ago, connection.clone())?;
                     }
@@ -139,7 +137,7 @@ impl Store {
             return Ok(EndedAs::Ended {
                 session_id: start.opened.session_id.clone(),
                 outcome: end.ended.outcome,
-                record: state::record_path(start.stamp.wall_ms, &start.opened.session_id, end.at.branch.as_deref()),
+                record: state::record_path(start.stamp.wall_ms, &start.opened.session_id, end.at.branch_in_name()),
             });
         }
         Ok(EndedAs::NothingOpen { waiting })

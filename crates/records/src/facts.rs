@@ -9,9 +9,10 @@ pub struct Commit {
     pub sha: String,
     /// Its tree's id; matches the same content after a rebase or squash.
     pub tree: Option<String>,
-    /// Its stable patch id; `None` for merges, empty commits, and where git did not answer in time.
+    /// Its stable patch id, the same under any configuration; `None` for merges, empty commits, where there are many
+    /// commits, and where git did not answer in time.
     pub patch_id: Option<String>,
-    /// Its first line.
+    /// Its first line, cut after 300 characters.
     pub subject: String,
 }
 
@@ -41,11 +42,13 @@ pub struct Facts {
     pub commits: Option<Vec<Commit>>,
     /// How `commits` is known.
     pub commits_from: Option<CommitsFrom>,
-    /// Paths that those commits touch, and paths that were not committed and were written during the session.
+    /// Paths that those commits touch, and paths that were not committed and were written during the session. In a path
+    /// every backslash is doubled, and a byte that is not UTF-8 is `\xNN`. Where git told only one of the two, that one,
+    /// unless it is empty.
     pub changed_files: Option<Vec<String>>,
     /// The part of `changed_files` that stood uncommitted at the end.
     pub uncommitted_files: Option<Vec<String>>,
-    /// Why something is missing, in a few words for a person.
+    /// What is missing and why, in a few words for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }

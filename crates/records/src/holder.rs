@@ -61,12 +61,18 @@ impl Holder {
     /// Notes that this process holds the episode of a key, in its locked file below the state folder `root`.
     pub(crate) fn hold(&self, disk: &dyn Disk, root: &Path, now: &Stamp, key: &str) -> io::Result<()> {
         let mut kept = self.kept();
-        if kept.is_none() {
-            *kept = Some(self.stand_up(disk, root)?);
+        if let Some(kept) = kept.as_mut() {
+            kept.holds.insert(key.into());
+            return kept.write(now);
         }
-        let Some(kept) = kept.as_mut() else { return Ok(()) };
-        kept.holds.insert(key.into());
-        kept.write(now)
+        let mut new = self.stand_up(disk, root)?;
+        new.holds.insert(key.into());
+        if let Err(error) = new.write(now) {
+            let _ = disk.remove(&new.path);
+            return Err(error);
+        }
+        *kept = Some(new);
+        Ok(())
     }
 
     fn stand_up(&self, disk: &dyn Disk, root: &Path) -> io::Result<Kept> {

@@ -1,5 +1,6 @@
 //! Starting an episode, joining one, and showing that its client is at work.
 
+use std::path::Path;
 use std::time::Duration;
 
 use majordomus_episodes_core::EpisodeKey;
@@ -78,10 +79,13 @@ impl Store {
             if self.ended_before(&mut at, &log, length, &now, &mut before)? {
                 continue;
             }
-            if let Some((holder, _)) = joining.connection {
-                holder
-                    .hold(&*self.disk, &at.root, &now, &state::key_hash(key))
-                    .map_err(StoreError::io("cannot stand up in", &at.root))?;
+            if let Some((holder, _)) = joining.connection
+                && let Err(error) = self.hold(holder, &at.root, &now, key)
+            {
+                if log.start.is_none() {
+                    self.take_back(&mut at);
+                }
+                return Err(error);
             }
             let same = connection.is_some() && log.connection == connection;
             let mut line = self.line(Kind::Start, now, witness)?;
@@ -129,6 +133,17 @@ impl Store {
             }
         }
         Err(StoreError::Contended(ATTEMPTS))
+    }
+
+    /// Notes that this process holds the episode: beside its log, or where else that can be written.
+    fn hold(&self, holder: &Holder, root: &Path, now: &Stamp, key: &EpisodeKey) -> Result<(), StoreError> {
+        let hash = state::key_hash(key);
+        let hold = |root: &Path| holder.hold(&*self.disk, root, now, &hash);
+        let Err(refused) = hold(root) else { return Ok(()) };
+        if self.state.roots().iter().any(|other| other != root && hold(other).is_ok()) {
+            return Ok(());
+        }
+        Err(StoreError::io("cannot stand up in", root)(refused))
     }
 
     /// Takes a new log away that could not be begun, unless somebody else has begun it meanwhile.

@@ -98,6 +98,14 @@ pub struct Head {
     pub unreadable: bool,
 }
 
+impl Head {
+    /// The branch as a record's file name has it; `None` when detached.
+    #[must_use]
+    pub fn branch_in_name(&self) -> Option<&str> {
+        self.branch.as_deref().or(self.unreadable.then_some("unknown-branch"))
+    }
+}
+
 /// What only the first line of a log says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {

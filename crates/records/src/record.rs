@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use crate::clock::rfc3339;
 use crate::facts::{Commit, CommitsFrom, Facts};
-use crate::line::{EndOutcome, Witness};
+use crate::line::{EndOutcome, Head, Witness};
 use crate::log::{End, Log, Start};
+use crate::redact::redact;
 use crate::text::{code, quoted, visible};
 
 /// The schema that the front matter names.
@@ -45,26 +46,33 @@ pub struct Setting<'a> {
     pub worktree: &'a str,
 }
 
+/// All that a record is made of.
+struct Known<'a> {
+    log: &'a Log,
+    start: &'a Start,
+    end: &'a End,
+    facts: &'a Facts,
+    times: Times,
+    worktree: String,
+    redactions: u64,
+}
+
 /// Renders the record of an ended log with its facts. `None` while either is missing.
 #[must_use]
 pub fn render(log: &Log, setting: &Setting<'_>) -> Option<String> {
     let (start, end, facts) = (log.start.as_ref()?, log.end.as_ref()?, log.facts.as_ref()?);
-    let times = times(log)?;
+    // The worktree's name is the only foreign text that does not come out of the log.
+    let (worktree, replaced) = redact(setting.worktree);
+    let redactions = log.redactions + replaced;
+    let known = Known { log, start, end, facts, times: times(log)?, worktree, redactions };
     let mut out = String::new();
-    front_matter(&mut out, log, start, end, facts, &times, setting);
-    body(&mut out, log, start, end, facts, &times);
+    front_matter(&mut out, &known);
+    body(&mut out, &known);
     Some(out)
 }
 
-fn front_matter(
-    out: &mut String,
-    log: &Log,
-    start: &Start,
-    end: &End,
-    facts: &Facts,
-    times: &Times,
-    setting: &Setting<'_>,
-) {
+fn front_matter(out: &mut String, known: &Known<'_>) {
+    let Known { log, start, end, facts, times, .. } = known;
     let mut field = |name: &str, value: String| {
         // A list in block form begins on a line of its own.
         let space = if value.starts_with('\n') { "" } else { " " };
@@ -87,7 +95,7 @@ fn front_matter(
     field("take_overs", log.take_overs.to_string());
     field("compactions", log.compactions.to_string());
     field("repository_roots", list(&facts.repository_roots));
-    field("worktree", quoted(setting.worktree));
+    field("worktree", quoted(&known.worktree));
     field("branch", optional(end.at.branch.as_deref()));
     field("start_head", optional(start.at.head.as_deref()));
     field("head", optional(end.at.head.as_deref()));
@@ -110,7 +118,7 @@ fn front_matter(
     field("changed_files", list(&facts.changed_files));
     field("resumes", optional(resumes(start, facts)));
     field("clock_adjusted", log.clock_adjusted.to_string());
-    field("redactions", log.redactions.to_string());
+    field("redactions", known.redactions.to_string());
     out.push_str("---\n");
 }
 
@@ -127,17 +135,17 @@ fn block(values: &[String]) -> String {
     values.iter().fold(String::new(), |list, value| list + "\n  - " + &quoted(value))
 }
 
-fn body(out: &mut String, log: &Log, start: &Start, end: &End, facts: &Facts, times: &Times) {
-    let branch = end.at.branch.as_deref().map_or_else(|| "a detached HEAD".into(), code);
+fn body(out: &mut String, known: &Known<'_>) {
+    let Known { log, start, end, facts, times, .. } = known;
+    let none = if end.at.unreadable { "a branch that could not be read" } else { "a detached HEAD" };
+    let branch = end.at.branch.as_deref().map_or_else(|| none.into(), code);
     let _ = writeln!(out, "\n# Session on {branch}, {}\n", day(times.started_ms));
     let _ = writeln!(out, "{}\n", how_it_ended(end, times));
-    let client = log.client.as_deref().map_or_else(|| "an unnamed client".into(), code);
-    let _ = writeln!(
-        out,
-        "- **Client:** {client} as {} of provider {}",
-        code(&start.opened.external_id),
-        code(&start.opened.provider)
-    );
+    let provider = majordomus_providers::find(&start.opened.provider);
+    let title = || provider.map_or_else(|| code(&start.opened.provider), |provider| provider.title.to_owned());
+    let client = log.client.as_deref().map_or_else(title, code);
+    let (id, provider) = (code(&start.opened.external_id), code(&start.opened.provider));
+    let _ = writeln!(out, "- **Client:** {client}, in the conversation {id} (provider {provider})");
     let (from, to) = (clock(times.started_ms), clock(times.closed_ms));
     let _ = writeln!(out, "- **Time:** {from} to {to} UTC ({})", duration(times.closed_ms - times.started_ms));
     let _ = writeln!(out, "- **Connections:** {}", connections(log));
@@ -147,18 +155,24 @@ fn body(out: &mut String, log: &Log, start: &Start, end: &End, facts: &Facts, ti
     if let Some(resumes) = resumes(start, facts) {
         let _ = writeln!(out, "- **Continues:** {}", code(resumes));
     }
-    let short = |head: &Option<String>| {
-        head.as_deref().map_or_else(|| "no commit yet".into(), |head| code(&head[..head.len().min(7)]))
-    };
-    let _ = writeln!(out, "- **HEAD:** {} at the start, {} at the end", short(&start.at.head), short(&end.at.head));
+    let _ = writeln!(out, "- **HEAD:** {} at the start, {} at the end", short(&start.at), short(&end.at));
     commits(out, facts);
     files(out, facts);
+    missing(out, facts);
     if log.clock_adjusted {
         out.push_str("\nThe machine's clock ran backwards during the session; times after that were moved forward.\n");
     }
-    if log.redactions > 0 {
-        let _ =
-            writeln!(out, "\n{} replaced before anything was written.", sentence_count(log.redactions, "credential"));
+    if known.redactions > 0 {
+        let replaced = sentence_count(known.redactions, "credential");
+        let _ = writeln!(out, "\n{replaced} replaced before anything was written.");
+    }
+}
+
+fn short(at: &Head) -> String {
+    match &at.head {
+        Some(head) => code(head.get(..7).unwrap_or(head)),
+        None if at.unreadable => "unknown".into(),
+        None => "no commit yet".into(),
     }
 }
 
@@ -222,7 +236,7 @@ fn commits(out: &mut String, facts: &Facts) {
                 out.push_str("From the first HEAD to the last, because this checkout keeps no usable reflog:\n\n");
             }
             for Commit { sha, subject, .. } in commits {
-                let _ = writeln!(out, "- {} {}", code(&sha[..sha.len().min(7)]), code(subject));
+                let _ = writeln!(out, "- {} {}", code(sha.get(..7).unwrap_or(sha)), code(subject));
             }
         }
     }
@@ -240,6 +254,16 @@ fn files(out: &mut String, facts: &Facts) {
                     writeln!(out, "- {}{}", code(file), if uncommitted { " (not committed at the end)" } else { "" });
             }
         }
+    }
+}
+
+fn missing(out: &mut String, facts: &Facts) {
+    if facts.missing.is_empty() {
+        return;
+    }
+    out.push_str("\n## What is not known\n\n");
+    for missing in &facts.missing {
+        let _ = writeln!(out, "- {}", code(missing));
     }
 }
 

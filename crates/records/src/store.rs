@@ -156,6 +156,12 @@ impl Store {
         &self.state
     }
 
+    /// The same store, judging others' connections by what they were promised and not by this process's own grace.
+    #[must_use]
+    pub fn by_promise(&self) -> Self {
+        Self { policy: Policy { grace: None, ..self.policy }, ..self.clone() }
+    }
+
     /// How long silence may last.
     #[must_use]
     pub fn policy(&self) -> Policy {

@@ -18,16 +18,6 @@ const SCOPE_MAX: usize = 50;
 /// The most characters of an announced path.
 const PATH_MAX: usize = 300;
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListInput {
-    /// How many at most; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before, as it came.
-    cursor: Option<String>,
-}
-
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ListOutput {
     /// The caller's own connection.
@@ -39,7 +29,7 @@ pub(super) struct ListOutput {
     next_cursor: Option<String>,
 }
 
-pub(super) fn list(context: &Context, input: ListInput) -> Result<ListOutput, Refusal> {
+pub(super) fn list(context: &Context, input: page::Input) -> Result<ListOutput, Refusal> {
     let limit = page::limit(input.limit)?;
     let after = input.cursor.map(|cursor| after(&cursor)).transpose()?.unwrap_or(0);
     let mut rest = context.peers.list().into_iter().filter(|peer| peer.id.number() > after);

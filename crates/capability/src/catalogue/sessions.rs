@@ -13,16 +13,6 @@ use crate::refusal::{Code, Refusal};
 /// The most bytes of a record's text in one answer.
 const TEXT_MAX: usize = 256 * 1024;
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListInput {
-    /// How many at most; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before, as it came.
-    cursor: Option<String>,
-}
-
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ListOutput {
     /// The records, newest first.
@@ -90,7 +80,7 @@ impl From<Summary> for Record {
     }
 }
 
-pub(super) fn list(context: &Context, input: ListInput) -> Result<ListOutput, Refusal> {
+pub(super) fn list(context: &Context, input: page::Input) -> Result<ListOutput, Refusal> {
     let limit = page::limit(input.limit)?;
     let after = input.cursor.map(|cursor| page::place::<1>(LIST, &cursor)).transpose()?.map(|[after]| after);
     if after.as_deref().is_some_and(|after| !is_session_id(after)) {

@@ -104,8 +104,11 @@ fn in_checkout(store: &Store, checks: &mut Vec<Check>) {
 }
 
 fn git() -> Check {
-    match Command::new("git").arg("--version").output() {
-        Ok(output) if output.status.success() => ok("git", String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+    let asked = majordomus_records::git::program().map(|git| Command::new(git).arg("--version").output());
+    match asked {
+        Some(Ok(output)) if output.status.success() => {
+            ok("git", String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
         _ => failed(
             "git",
             "cannot be run".into(),

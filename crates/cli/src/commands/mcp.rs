@@ -69,14 +69,15 @@ fn open_recorder(policy: Policy) -> anyhow::Result<Result<Arc<RecordDriver>, Arc
 fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
     let work = move || {
         let mut said = HashSet::new();
+        let store = recorder.store().by_promise();
         loop {
-            for trouble in recorder.store().sweep(SWEEP).troubles {
+            for trouble in store.sweep(SWEEP).troubles {
                 // Said once and not every half minute: nobody can mend it from here.
                 if said.insert(trouble.clone()) {
                     output::note(&format!("majordomus: {trouble}"));
                 }
             }
-            adopt(recorder.store(), &board);
+            adopt(&store, recorder.store().policy().own_grace(), &board);
             thread::sleep(HOUSEKEEPING);
             recorder.beat();
         }
@@ -85,12 +86,12 @@ fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
     let _ = thread::Builder::new().name("housekeeping".into()).spawn(work);
 }
 
-fn adopt(store: &Store, board: &EpisodeBoard) {
+fn adopt(store: &Store, grace: Duration, board: &EpisodeBoard) {
     for (key, open) in store.adoptable().unwrap_or_default() {
         let Some(start) = &open.log.start else { continue };
         let waiting_for = match open.silence {
             // The board's own grace is what is left of the one that was promised.
-            Silence::Waiting(left) => store.policy().own_grace().saturating_sub(left),
+            Silence::Waiting(left) => grace.saturating_sub(left),
             Silence::Held | Silence::Over(_) => continue,
         };
         board.adopt(Adopted {

@@ -91,7 +91,7 @@ fn a_record_reads_like_this() {
         \n\
         **Closed on purpose:** the client detached over its own connection (reason `detach`).\n\
         \n\
-        - **Client:** `client 1` as ``thread `7`\\u{202e}`` of provider `generic`\n\
+        - **Client:** `client 1`, in the conversation ``thread `7`\\u{202e}`` (provider `generic`)\n\
         - **Time:** 08:00:00 to 09:23:20 UTC (1 hour and 23 minutes)\n\
         - **Connections:** attached 2 times\n\
         - **HEAD:** `0123456` at the start, `0123456` at the end\n\
@@ -104,4 +104,30 @@ fn a_record_reads_like_this() {
         \n\
         Unknown: git could not say.\n";
     assert_eq!(record, expected);
+}
+
+#[test]
+fn what_could_not_be_read_is_not_called_absent() {
+    let mut log = log(EndOutcome::Closed, Witness::Connection, "detach");
+    let unreadable = Head { unreadable: true, ..Head::default() };
+    (log.start.as_mut().unwrap().at, log.end.as_mut().unwrap().at) = (unreadable.clone(), unreadable);
+    let missing = vec!["commits: HEAD could not be read".into()];
+    log.facts = Some(Facts { missing, ..Facts::default() });
+    let record = render(&log, &Setting { worktree: "main" }).unwrap();
+    for part in [
+        "\nbranch: null\nstart_head: null\nhead: null\n",
+        "# Session on a branch that could not be read, ",
+        "- **HEAD:** unknown at the start, unknown at the end\n",
+        "## What is not known\n\n- `commits: HEAD could not be read`\n",
+    ] {
+        assert!(record.contains(part), "{part}\n{record}");
+    }
+}
+
+#[test]
+fn a_worktree_named_after_a_credential_is_not_named() {
+    let log = log(EndOutcome::Closed, Witness::Connection, "detach");
+    let record = render(&log, &Setting { worktree: "ghp_0123456789abcdefghijABCDEFGHIJ012345" }).unwrap();
+    assert!(record.contains("\nworktree: \"[redacted]\"\n") && record.contains("\nredactions: 1\n"), "{record}");
+    assert!(record.ends_with("\n1 credential was replaced before anything was written.\n"), "{record}");
 }

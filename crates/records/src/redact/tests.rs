@@ -89,9 +89,30 @@ fn hostile_lengths_take_time_in_proportion() {
         assert_eq!(redact(&part.repeat(1_000_000 / part.len())).1, 0);
     }
     let parts = [
-        "://", "a://", "a@b:", "a+", "ghp_", "AKIA", "SG.", "SG.a", "eyJ.", "=", "\"'", "ü", "-----BEGIN ",
-        "-----BEGIN PRIVATE KEY", "secret \"", "token=", "token: ", "token:/", "token:a/b.rs", "password::", "bearer ",
-        "authorization:", "authorization=a", "authorization: bearer a-",
+        "://",
+        "a://",
+        "a@b:",
+        "a+",
+        "ghp_",
+        "AKIA",
+        "SG.",
+        "SG.a",
+        "eyJ.",
+        "=",
+        "\"'",
+        "ü",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY",
+        "secret \"",
+        "token=",
+        "token: ",
+        "token:/",
+        "token:a/b.rs",
+        "password::",
+        "bearer ",
+        "authorization:",
+        "authorization=a",
+        "authorization: bearer a-",
     ];
     for (part, end) in parts.iter().flat_map(|part| ["", "1", ".eyJa.", "@", ":a/b.rs1"].map(|end| (part, end))) {
         let text = part.repeat(60_000 / part.len()) + end;

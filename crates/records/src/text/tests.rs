@@ -28,7 +28,8 @@ fn a_quoted_string_is_read_back_by_yaml_and_in_the_basic_plane_by_json() {
 /// these characters and no others, and 5.7 these escapes.
 #[test]
 fn a_quoted_string_holds_only_what_yaml_calls_printable() {
-    let printable = |char: char| matches!(char, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let printable =
+        |char: char| matches!(char, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     for char in ('\0'..=char::MAX).filter(|char| !char.is_alphanumeric()) {
         let quoted = quoted(char.encode_utf8(&mut [0; 4]));
         assert!(quoted.chars().all(printable), "{quoted}");

@@ -1,7 +1,6 @@
-//! What real git is asked in real repositories, hostile ones among them.
+//! What real git is asked in real repositories.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -9,8 +8,10 @@ use std::time::Duration;
 use majordomus_records::Checkout;
 use majordomus_records::clock::{Clock, SystemClock};
 use majordomus_records::facts::{CommitsFrom, Facts};
-use majordomus_records::git::{Git, OutOfTime, Question, RealGit};
+use majordomus_records::git::{Answer, Git, Question, RealGit};
 use majordomus_records::line::Head;
+
+mod hostile;
 
 struct Repository {
     folder: tempfile::TempDir,
@@ -62,10 +63,12 @@ impl Repository {
     }
 
     fn ask(&self) -> Facts {
-        self.ask_within(Duration::from_secs(60)).unwrap()
+        let answer = self.ask_within(Duration::from_secs(60));
+        assert!(!answer.out_of_time, "{answer:?}");
+        answer.facts
     }
 
-    fn ask_within(&self, limit: Duration) -> Result<Facts, OutOfTime> {
+    fn ask_within(&self, limit: Duration) -> Answer {
         let checkout = self.checkout();
         let end = checkout.head();
         let closed_ms = SystemClock::new().now().wall_ms;
@@ -170,35 +173,107 @@ fn a_path_that_is_not_text_is_escaped_so_that_it_can_be_had_back() {
     if fs::write(repository.path().join(name), "x").is_err() {
         return; // a file system that only takes UTF-8 has no such path
     }
-    assert_eq!(repository.ask().changed_files.unwrap(), ["caf\\xe9\\\\x"]);
+    fs::write(repository.path().join("caf\\xe9\\x"), "x").unwrap();
+    assert_eq!(repository.ask().changed_files.unwrap(), ["caf\\\\xe9\\\\x", "caf\\xe9\\\\x"]);
 }
 
 #[test]
-fn nothing_that_the_repository_names_is_run() {
+fn a_patch_id_is_the_same_under_any_configuration() {
     let repository = Repository::new();
-    let trap = repository.path().join("trap.sh");
-    let sprung = repository.path().join(".git/sprung");
-    fs::write(&trap, format!("#!/bin/sh\necho \"$0 $@\" >> '{}'\ncat 2>/dev/null\nexit 0\n", sprung.display()))
-        .unwrap();
-    fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
-    let trap = trap.to_str().unwrap();
-    fs::write(repository.path().join(".gitattributes"), "*.txt diff=trap\n").unwrap();
-    let made = repository.commit("a.txt", "Signed, as it claims");
+    let long: String = (0..40).map(|number| format!("line {number}\n\n")).collect();
+    fs::write(repository.path().join(".git/info/attributes"), "*.txt diff=driver\n").unwrap();
+    fs::write(repository.path().join("old name.txt"), &long).unwrap();
+    fs::write(repository.path().join("binary"), b"\0one").unwrap();
+    // Two algorithms take different lines of this for the same.
+    fs::write(repository.path().join("blocks.txt"), "a\n{\nb\n}\n\nc\n{\nd\n}\n").unwrap();
+    repository.git(&["add", "."]);
+    repository.git(&["commit", "--quiet", "-m", "Files"]);
+    fs::rename(repository.path().join("old name.txt"), repository.path().join("é.txt")).unwrap();
+    let changed = long.replace("line 9\n", "line nine\n").replace("line 18\n", "");
+    fs::write(repository.path().join("é.txt"), changed).unwrap();
+    fs::write(repository.path().join("binary"), b"\0two").unwrap();
+    fs::write(repository.path().join("blocks.txt"), "e\n{\nf\n}\n\na\n{\nb\n}\n").unwrap();
+    repository.git(&["add", "."]);
+    repository.git(&["commit", "--quiet", "-m", "Renamed and changed"]);
+    let ids = || -> Vec<_> { repository.ask().commits.unwrap().into_iter().map(|commit| commit.patch_id).collect() };
+    let plain = ids();
+    assert!(plain.iter().all(Option::is_some) && plain.len() == 2);
     for (name, value) in [
-        ("core.fsmonitor", trap),
-        ("diff.external", trap),
-        ("diff.trap.textconv", trap),
-        ("diff.trap.command", trap),
-        ("gpg.program", trap),
-        ("log.showSignature", "true"),
-        ("core.pager", trap),
-        ("core.hooksPath", repository.path().to_str().unwrap()),
+        ("color.ui", "always"),
+        ("diff.noprefix", "true"),
+        ("diff.mnemonicPrefix", "true"),
+        ("diff.srcPrefix", "x/"),
+        ("diff.context", "0"),
+        ("diff.interHunkContext", "9"),
+        ("diff.renames", "copies"),
+        ("diff.algorithm", "histogram"),
+        ("diff.driver.algorithm", "histogram"),
+        ("diff.driver.textconv", "sort"),
+        ("diff.driver.command", "echo"),
+        ("diff.indentHeuristic", "false"),
+        ("diff.suppressBlankEmpty", "true"),
+        ("diff.relative", "true"),
+        ("diff.orderFile", "/dev/null"),
+        ("diff.submodule", "log"),
+        ("diff.wsErrorHighlight", "all"),
+        ("core.abbrev", "5"),
+        ("core.quotePath", "false"),
+        ("core.bigFileThreshold", "1"),
+        ("patchid.stable", "false"),
+        ("patchid.verbatim", "true"),
+        ("log.showRoot", "false"),
+        ("log.diffMerges", "off"),
+        ("format.pretty", "email"),
+        ("format.notes", "*"),
     ] {
         repository.git(&["config", name, value]);
+        assert_eq!(ids(), plain, "{name}");
     }
+}
+
+#[test]
+fn a_merge_does_not_bring_up_what_its_own_branch_had_before() {
+    let mut repository = Repository::new();
+    repository.git(&["checkout", "--quiet", "-b", "topic"]);
+    repository.commit("earlier.txt", "Before the session");
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.commit("theirs.txt", "Meanwhile");
+    repository.git(&["checkout", "--quiet", "topic"]);
+    repository.begin();
+    repository.git(&["merge", "--quiet", "--no-ff", "-m", "Merged", "main"]);
     let facts = repository.ask();
-    assert_eq!(facts.commits.unwrap()[0].sha, made);
-    assert!(!sprung.exists(), "{}", fs::read_to_string(sprung).unwrap_or_default());
+    assert_eq!(subjects(&facts), ["Meanwhile", "Merged"]);
+    assert_eq!(facts.changed_files.unwrap(), ["theirs.txt"]);
+}
+
+#[test]
+fn many_commits_are_listed_without_patch_ids() {
+    let repository = Repository::new();
+    let stream: String = (0..1_100).fold(String::new(), |stream, number| {
+        let from = if number == 0 { "from refs/heads/main^0\n" } else { "" };
+        let person = format!("x <x@y> {} +0000", 1_800_000_000 + number);
+        let subject = format!("Number {number} {}", "long ".repeat(100));
+        let data = format!("data {}\n{subject}\n", subject.len());
+        stream
+            + &format!(
+                "commit refs/heads/many\ncommitter {person}\n{data}{from}M 100644 inline f{number}\ndata 1\nx\n\n"
+            )
+    });
+    let file = repository.path().join(".git/stream");
+    fs::write(&file, stream).unwrap();
+    let mut import = Command::new("git");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+        import.env_remove(name);
+    }
+    import.args(["fast-import", "--quiet"]).current_dir(repository.path()).stdin(fs::File::open(&file).unwrap());
+    assert!(import.status().unwrap().success());
+    repository.git(&["merge", "--quiet", "--ff-only", "many"]);
+    let facts = repository.ask();
+    let commits = facts.commits.unwrap();
+    assert_eq!(commits.len(), 1000);
+    assert!(commits[999].subject.starts_with("Number 1099 long "), "the last ones are kept");
+    assert!(commits.iter().all(|commit| commit.patch_id.is_none() && commit.subject.ends_with(" long…")));
+    assert_eq!(facts.missing, ["commits: all but the last 1000", "patch_id: there are too many commits"]);
 }
 
 #[test]
@@ -217,9 +292,9 @@ fn a_shallow_clone_does_not_say_where_its_history_begins() {
     let checkout = Checkout::find(&clone.path().join("inner")).unwrap();
     let head = checkout.head();
     let question = Question { checkout: &checkout, start: &head, end: &head, started_ms: 0, closed_ms: i64::MAX };
-    let facts = RealGit::default().ask(&question, Duration::from_secs(60)).unwrap();
+    let facts = RealGit::default().ask(&question, Duration::from_secs(60)).facts;
     assert_eq!(facts.repository_roots, None);
-    assert_eq!(facts.missing, ["repository_roots"]);
+    assert_eq!(facts.missing, ["repository_roots: the clone is shallow"]);
     assert_eq!(facts.commits, Some(Vec::new()));
 }
 
@@ -232,10 +307,6 @@ fn an_unborn_branch_has_no_commits_and_that_is_known() {
     let facts = repository.ask();
     assert_eq!((facts.commits, facts.repository_roots), (Some(Vec::new()), Some(Vec::new())));
     let first = repository.commit("a.txt", "The first");
-    assert_eq!(repository.ask().commits.unwrap()[0].sha, first);
-}
-
-#[test]
-fn git_gets_no_more_time_than_it_is_given() {
-    assert_eq!(Repository::new().ask_within(Duration::ZERO), Err(OutOfTime));
+    let facts = repository.ask();
+    assert_eq!((facts.commits.unwrap()[0].sha.clone(), facts.changed_files), (first, Some(vec!["a.txt".into()])));
 }

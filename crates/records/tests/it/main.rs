@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test needs and does not get is its failure")]
 
+mod bounds;
 mod clocks;
 mod crossing;
 mod facts;
+mod jumps;
 mod layout;
+mod roots;
 mod sim;
 mod stops;
 mod world;
+mod wrapped;

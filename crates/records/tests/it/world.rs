@@ -7,9 +7,10 @@ use std::time::Duration;
 use majordomus_episodes_core::EpisodeKey;
 use majordomus_records::append::holder_id;
 use majordomus_records::clock::{Clock, Stamp};
+use majordomus_records::disk::Disk;
 use majordomus_records::ending::{EndedAs, Ending};
 use majordomus_records::facts::Facts;
-use majordomus_records::git::{Git, OutOfTime, Question};
+use majordomus_records::git::{Answer, Git, Question};
 use majordomus_records::holder::Holder;
 use majordomus_records::joining::{Joined, Joining};
 use majordomus_records::line::{EndOutcome, Witness};
@@ -39,6 +40,13 @@ impl Hand {
         self.0.lock().unwrap().wall_ms += ms;
     }
 
+    /// Lets the machine sleep: the wall clock goes on, the time awake stands still.
+    pub(crate) fn sleep(&self, by: Duration) {
+        let mut stamp = self.0.lock().unwrap();
+        stamp.wall_ms += i64::try_from(by.as_millis()).unwrap();
+        stamp.asleep_ms += u64::try_from(by.as_millis()).unwrap();
+    }
+
     /// Boots the machine anew: the time awake begins at 0.
     pub(crate) fn boot(&self, name: &str) {
         let mut stamp = self.0.lock().unwrap();
@@ -56,8 +64,9 @@ impl Clock for Hand {
 struct NoCommits;
 
 impl Git for NoCommits {
-    fn ask(&self, _question: &Question<'_>, _limit: Duration) -> Result<Facts, OutOfTime> {
-        Ok(Facts { commits: Some(Vec::new()), changed_files: Some(Vec::new()), ..Facts::default() })
+    fn ask(&self, _question: &Question<'_>, _limit: Duration) -> Answer {
+        let facts = Facts { commits: Some(Vec::new()), changed_files: Some(Vec::new()), ..Facts::default() };
+        Answer { facts, out_of_time: false }
     }
 }
 
@@ -91,14 +100,18 @@ impl World {
 
     /// Starts another process.
     pub(crate) fn process(&self) -> Process {
+        self.process_on(Arc::new(self.disk.clone()), None, Policy { grace: Some(GRACE), idle: None })
+    }
+
+    /// Starts another process that sees the disk through `disk`, may use a state folder of the user's, and waits as
+    /// `policy` says.
+    pub(crate) fn process_on(&self, disk: Arc<dyn Disk>, user_state: Option<&Path>, policy: Policy) -> Process {
         let git_dir = self.root().join(".git");
         let worktree = Some(self.root().to_path_buf());
         let checkout =
             Checkout { worktree, git_dir: git_dir.clone(), common_dir: git_dir.clone(), name: "main".into() };
-        let parts =
-            Parts { disk: Arc::new(self.disk.clone()), clock: Arc::new(self.clock.clone()), git: Arc::new(NoCommits) };
-        let policy = Policy { grace: Some(GRACE), idle: None };
-        let store = Store::with(checkout, State::new(&git_dir, "main", None), policy, parts);
+        let parts = Parts { disk, clock: Arc::new(self.clock.clone()), git: Arc::new(NoCommits) };
+        let store = Store::with(checkout, State::new(&git_dir, "main", user_state), policy, parts);
         Process { store, holder: Holder::new(holder_id().unwrap()) }
     }
 
@@ -106,7 +119,6 @@ impl World {
     pub(crate) fn records(&self) -> Vec<(PathBuf, String)> {
         let paths = self.disk.below(&self.root().join(RECORDS));
         let read = |path: PathBuf| {
-            use majordomus_records::disk::Disk;
             let text = String::from_utf8(self.disk.read(&path, u64::MAX).unwrap()).unwrap();
             (path, text)
         };
@@ -115,7 +127,6 @@ impl World {
 
     /// The logs in `open/` and `ended/` that hold a session.
     pub(crate) fn logs(&self) -> Vec<Log> {
-        use majordomus_records::disk::Disk;
         let logs = self
             .disk
             .below(&self.state())
