@@ -68,9 +68,13 @@ fn the_conversation_of_the_readme_prints_two_lines_and_leaves_the_record_that_it
     }
     assert!(before <= record.time("started_at") && record.time("started_at") <= record.time("closed_at"));
     assert!(record.time("closed_at") <= now_ms());
-    for part in
-        ["# Session on `main`", "**Closed on purpose:**", "`anything 0` as `my-thread`", "## Commits", "## Files"]
-    {
+    for part in [
+        "# Session on `main`",
+        "**Closed on purpose:**",
+        "`anything 0`, in the conversation `my-thread`",
+        "## Commits",
+        "## Files",
+    ] {
         assert!(record.body.contains(part), "{part}: {}", record.body);
     }
     assert_eq!(world.episodes(), json!({ "open": 0, "detached": 0, "episodes": [] }));

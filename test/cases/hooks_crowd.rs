@@ -6,7 +6,7 @@ use majordomus_e2e::{Said, World, payload_of, run_at_once};
 use serde_json::json;
 
 /// How many processes meet.
-const CROWD: usize = 60;
+const CROWD: usize = 102;
 
 /// Runs the hooks at once: an event, the payload of that event, and whose it is.
 fn meet(world: &World, hooks: impl IntoIterator<Item = (&'static str, &'static str, String)>) -> Vec<Said> {
@@ -21,7 +21,7 @@ fn session_in(said: &Said) -> String {
 }
 
 #[test]
-fn sixty_hooks_of_one_open_session_are_all_counted() {
+fn a_hundred_hooks_of_one_open_session_are_all_counted() {
     let world = World::new();
     let opened = meet(&world, [("start", "SessionStart.startup", "a".into())]);
     let said = meet(
@@ -42,7 +42,7 @@ fn sixty_hooks_of_one_open_session_are_all_counted() {
 }
 
 #[test]
-fn sixty_first_starts_of_one_key_open_one_session() {
+fn a_hundred_first_starts_of_one_key_open_one_session() {
     let world = World::new();
     let said = meet(&world, (0..CROWD).map(|_| ("start", "SessionStart.startup", "a".into())));
     let sessions: BTreeSet<String> = said.iter().map(session_in).collect();
@@ -53,7 +53,7 @@ fn sixty_first_starts_of_one_key_open_one_session() {
 }
 
 #[test]
-fn sixty_starts_marks_and_ends_of_one_key_leave_one_record_for_each_session() {
+fn a_hundred_starts_marks_and_ends_of_one_key_leave_one_record_for_each_session() {
     let world = World::new();
     let said = meet(
         &world,
@@ -86,7 +86,7 @@ fn sixty_starts_marks_and_ends_of_one_key_leave_one_record_for_each_session() {
 }
 
 #[test]
-fn sixty_keys_at_once_are_sixty_sessions() {
+fn a_hundred_keys_at_once_are_as_many_sessions() {
     let world = World::new();
     let ids = || (0..CROWD).map(|nr| format!("id-{nr}"));
     let opened = meet(&world, ids().map(|id| ("start", "SessionStart.startup", id)));

@@ -5,6 +5,7 @@
 //! what takes time is waited for by reading, or by [`until`] with a deadline, and everything that waits has one.
 
 mod client;
+mod place;
 mod program;
 mod record;
 mod running;
@@ -15,6 +16,7 @@ mod world;
 use std::time::{Duration, Instant};
 
 pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, session_id, state_of};
+pub use place::{executable, named_pipe};
 pub use program::{built, cargo_environment, majordomus, root};
 pub use record::Record;
 pub use running::{Running, Said, run_at_once};
