@@ -49,15 +49,21 @@ fn evidence_after_the_attach_is_where_an_expired_episode_ends() {
 #[test]
 fn an_attach_that_finds_its_episode_past_the_grace_opens_a_session_that_names_the_old_one() {
     let world = World::new();
-    let mut client = world.client();
+    let server = || {
+        let mut client = Client::start(world.majordomus(&["mcp"]).env("MAJORDOMUS_GRACE_SECONDS", "1"));
+        client.initialize();
+        client
+    };
+    let mut client = server();
     let opened = client.attach("my-thread");
     client.kill9();
-    // Looked at with the ordinary grace, so that nobody ends it meanwhile.
+    // Looked at with a longer grace than was promised, so that nobody ends it meanwhile.
     until("two seconds pass", || {
-        (world.episodes()["episodes"][0]["last_activity_seconds_ago"].as_u64() >= Some(2)).then_some(())
+        let said = world.run(&["episodes", "--json", "--grace-seconds", "900"]);
+        let listed: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        (listed["episodes"][0]["last_activity_seconds_ago"].as_u64() >= Some(2)).then_some(())
     });
-    let mut client = Client::start(world.majordomus(&["mcp"]).env("MAJORDOMUS_GRACE_SECONDS", "1"));
-    client.initialize();
+    let mut client = server();
     let again = client.attach("my-thread");
     assert_eq!((&again["resumed"], &again["episode"]["attachments"]), (&json!(false), &json!(1)), "{again}");
     assert_ne!(session_id(&again), session_id(&opened));

@@ -120,7 +120,7 @@ impl Line {
 pub(crate) enum Part {
     /// All of it.
     Whole,
-    /// Its first line and its last ones: who it is, and whether and since when it is silent or over. Whoever appends
+    /// Of a log that hooks drew, its first line and its last ones: who it is, and whether and since when it is silent or over. Whoever appends
     /// looks at these, so no line after an end is ever further from it than this; a long sitting costs no more than a
     /// short one.
     Ends,
@@ -140,7 +140,8 @@ pub(crate) fn read(at: &mut Appender, part: Part) -> Result<(Log, u64), StoreErr
         return Ok((Log::parse(&bytes), bytes.len() as u64));
     }
     let mut log = Log::parse(&piece(0, HEAD_MOST)?);
-    if log.start.is_none() {
+    // Which connection's messages are evidence is said by the last line that joined, wherever it stands.
+    if log.start.as_ref().is_none_or(|start| start.witness == Witness::Connection) {
         return read(at, Part::Whole);
     }
     let tail = piece(length - TAIL_MOST, READ_MOST)?;

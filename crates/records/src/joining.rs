@@ -154,9 +154,8 @@ impl Store {
         if named && self.disk.rename(&at.path, &aside).is_ok() {
             // Only now does nobody append to it any more and call that done.
             let begun = read(at, Part::Whole).is_ok_and(|(log, _)| log.start.is_some());
-            if !begun || self.disk.rename_new(&aside, &at.path).is_err() {
-                let _ = self.disk.remove(&aside);
-            }
+            // What somebody has begun is not removed, whatever stands in its place.
+            let _ = if begun { self.disk.rename_new(&aside, &at.path) } else { self.disk.remove(&aside) };
         }
     }
 

@@ -25,6 +25,8 @@ use crate::state::{self, State};
 pub struct Policy {
     /// After a connection was lost; `None` for what its client was promised, or the usual grace.
     pub grace: Option<Duration>,
+    /// What connections of this process are promised, where that is not what it judges others by.
+    pub promise: Option<Duration>,
     /// For an episode that its hooks drew, or that nobody was seen to leave; `None` for what the provider declares.
     pub idle: Option<Duration>,
 }
@@ -33,7 +35,7 @@ impl Policy {
     /// How long a connection of this process is waited for once it is lost.
     #[must_use]
     pub fn own_grace(&self) -> Duration {
-        self.grace.unwrap_or(REATTACH_GRACE)
+        self.promise.or(self.grace).unwrap_or(REATTACH_GRACE)
     }
 
     /// How long the connection that a log names is waited for.
@@ -156,10 +158,11 @@ impl Store {
         &self.state
     }
 
-    /// The same store, judging others' connections by what they were promised and not by this process's own grace.
+    /// The same store for a server: its own grace is a promise to its own clients, and everybody is judged by theirs.
     #[must_use]
     pub fn by_promise(&self) -> Self {
-        Self { policy: Policy { grace: None, ..self.policy }, ..self.clone() }
+        let promise = Some(self.policy.own_grace());
+        Self { policy: Policy { grace: None, promise, ..self.policy }, ..self.clone() }
     }
 
     /// How long silence may last.

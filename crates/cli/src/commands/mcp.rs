@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
 fn open_recorder(policy: Policy) -> anyhow::Result<Result<Arc<RecordDriver>, Arc<Unrecorded>>> {
     let folder = std::env::current_dir().unwrap_or_default();
     match Checkout::find(&folder) {
-        Ok(checkout) => Ok(Ok(Arc::new(RecordDriver::new(Store::open(checkout, policy))?))),
+        Ok(checkout) => Ok(Ok(Arc::new(RecordDriver::new(Store::open(checkout, policy).by_promise())?))),
         Err(error) => Ok(Err(Arc::new(Unrecorded::because(error.into())))),
     }
 }
@@ -69,7 +69,7 @@ fn open_recorder(policy: Policy) -> anyhow::Result<Result<Arc<RecordDriver>, Arc
 fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
     let work = move || {
         let mut said = HashSet::new();
-        let store = recorder.store().by_promise();
+        let store = recorder.store();
         loop {
             for trouble in store.sweep(SWEEP).troubles {
                 // Said once and not every half minute: nobody can mend it from here.
@@ -77,7 +77,7 @@ fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
                     output::note(&format!("majordomus: {trouble}"));
                 }
             }
-            adopt(&store, recorder.store().policy().own_grace(), &board);
+            adopt(store, &board);
             thread::sleep(HOUSEKEEPING);
             recorder.beat();
         }
@@ -86,7 +86,8 @@ fn keep_house(recorder: Arc<RecordDriver>, board: EpisodeBoard) {
     let _ = thread::Builder::new().name("housekeeping".into()).spawn(work);
 }
 
-fn adopt(store: &Store, grace: Duration, board: &EpisodeBoard) {
+fn adopt(store: &Store, board: &EpisodeBoard) {
+    let grace = store.policy().own_grace();
     for (key, open) in store.adoptable().unwrap_or_default() {
         let Some(start) = &open.log.start else { continue };
         let waiting_for = match open.silence {

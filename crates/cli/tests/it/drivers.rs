@@ -68,7 +68,7 @@ fn steady(text: &str) -> String {
 #[test]
 fn both_drivers_report_and_record_the_same() {
     let (here, there) = (repository(), repository());
-    let policy = Policy { grace: Some(Duration::ZERO), idle: None };
+    let policy = Policy { grace: Some(Duration::ZERO), idle: None, promise: None };
     let in_process = RecordDriver::new(Store::open(Checkout::find(here.path()).unwrap(), policy)).unwrap();
     let program = PathBuf::from(env!("CARGO_BIN_EXE_majordomus"));
     let by_command = ToolDriver::new(program, there.path().to_path_buf());

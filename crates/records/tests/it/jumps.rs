@@ -82,7 +82,8 @@ fn a_time_server_that_moves_the_clock_gently_adjusts_nothing() {
 fn the_grace_that_a_client_was_promised_outlasts_the_usual_one_for_whoever_names_none() {
     let world = World::new();
     let promised = GRACE * 4;
-    let with = |grace| world.process_on(Arc::new(world.disk.clone()), None, Policy { grace, idle: None });
+    let with =
+        |grace| world.process_on(Arc::new(world.disk.clone()), None, Policy { grace, idle: None, promise: None });
     with(Some(promised)).attach().unwrap();
     world.clock.advance(GRACE + MINUTE);
     assert!(with(None).store.sweep(Duration::from_secs(1)).expired.is_empty());
@@ -94,8 +95,57 @@ fn the_grace_that_a_client_was_promised_outlasts_the_usual_one_for_whoever_names
 #[test]
 fn a_grace_that_is_named_overrides_the_promised_one() {
     let world = World::new();
-    let with = |grace| world.process_on(Arc::new(world.disk.clone()), None, Policy { grace, idle: None });
+    let with =
+        |grace| world.process_on(Arc::new(world.disk.clone()), None, Policy { grace, idle: None, promise: None });
     with(Some(GRACE * 4)).attach().unwrap();
     world.clock.advance(MINUTE);
     assert!(matches!(with(Some(MINUTE)).expire().unwrap(), EndedAs::Ended { .. }));
+}
+
+#[test]
+fn a_long_sitting_after_a_comeback_is_seen_to_its_last_sign() {
+    let world = World::new();
+    drop({
+        let first = world.process();
+        first.attach().unwrap();
+        // Enough that the comeback stands neither in the log's first bytes nor, later, in its last.
+        (0..50).for_each(|_| {
+            world.clock.advance(MINUTE);
+            first.seen().unwrap();
+        });
+        first
+    });
+    let process = world.process();
+    assert_eq!(process.attach().unwrap().attachments, 2);
+    for _ in 0..300 {
+        world.clock.advance(MINUTE);
+        process.seen().unwrap();
+    }
+    let last = world.clock.now().wall_ms;
+    drop(process);
+    world.recover();
+    let (_, record) = world.records().remove(0);
+    assert_eq!(field(&record, "closed_at"), rfc3339(last));
+}
+
+#[test]
+fn a_servers_own_grace_is_a_promise_to_its_own_clients_only() {
+    let world = World::new();
+    drop({
+        let process = world.process();
+        process.attach().unwrap();
+        process
+    });
+    world.clock.advance(Duration::from_secs(10));
+    let short = Policy { grace: Some(Duration::from_secs(1)), ..Policy::default() };
+    let server = world.process_on(Arc::new(world.disk.clone()), None, short);
+    let server = crate::world::Process { store: server.store.by_promise(), ..server };
+    assert!(server.store.sweep(MINUTE).expired.is_empty(), "it was promised longer");
+    assert_eq!(server.attach().unwrap().attachments, 2, "and comes back to its own");
+    drop(server);
+    world.clock.advance(Duration::from_secs(10));
+    assert_eq!(
+        world.process_on(Arc::new(world.disk.clone()), None, Policy::default()).store.sweep(MINUTE).expired.len(),
+        1
+    );
 }

@@ -100,7 +100,7 @@ impl World {
 
     /// Starts another process.
     pub(crate) fn process(&self) -> Process {
-        self.process_on(Arc::new(self.disk.clone()), None, Policy { grace: Some(GRACE), idle: None })
+        self.process_on(Arc::new(self.disk.clone()), None, Policy { grace: Some(GRACE), idle: None, promise: None })
     }
 
     /// Starts another process that sees the disk through `disk`, may use a state folder of the user's, and waits as
