@@ -19,6 +19,8 @@ pub(crate) struct Bed {
     pub(crate) majordomus: PathBuf,
     /// The program that a stdio server is compared with.
     pub(crate) floor_echo: PathBuf,
+    /// The program that an HTTP server is compared with.
+    pub(crate) floor_http: PathBuf,
     /// By its full path, so that starting it takes no look through `PATH`.
     git: PathBuf,
 }
@@ -49,8 +51,9 @@ impl Bed {
         for name in ["home", "tmp"] {
             fs::create_dir(folder.path().join(name)).context("cannot make a folder")?;
         }
-        let (majordomus, floor_echo) = (beside("majordomus")?, beside("majordomus-floor-echo")?);
-        Ok(Self { folder, majordomus, floor_echo, git: find_git()? })
+        let majordomus = beside("majordomus")?;
+        let (floor_echo, floor_http) = (beside("majordomus-floor-echo")?, beside("majordomus-floor-http")?);
+        Ok(Self { folder, majordomus, floor_echo, floor_http, git: find_git()? })
     }
 
     /// Makes a folder.

@@ -9,15 +9,20 @@
 
 mod arguments;
 mod bed;
+mod cores;
 mod counting;
 mod hooks;
+mod load;
 mod pairs;
 mod records;
 mod repository;
 mod rows;
+mod served;
+mod sessions;
 mod table;
 mod talker;
 mod watch;
+mod wire;
 
 use std::process::ExitCode;
 

@@ -48,16 +48,16 @@ impl Spread {
 /// What a series of pairs gave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paired {
-    /// Seconds.
+    /// Seconds, or how many per second.
     pub(crate) ours: Spread,
-    /// Seconds.
+    /// In the same unit.
     pub(crate) floor: Spread,
     /// Of each pair, not of the medians.
     pub(crate) ratio: Spread,
 }
 
 impl Paired {
-    /// Sums up pairs of ours and the floor, in seconds.
+    /// Sums up pairs of ours and the floor.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Self {
         Self {
             ours: Spread::of(pairs.iter().map(|pair| pair.0).collect()),
@@ -67,8 +67,8 @@ impl Paired {
     }
 }
 
-/// Takes `rounds` pairs after a few that do not count. Each side returns its own seconds, so that it can prepare and
-/// check outside of them; which goes first changes every round, as each may leave the disk busy for the other.
+/// Takes `rounds` pairs after a few that do not count. Each side returns what it took itself, so that it can prepare
+/// and check outside of it; which goes first changes every round, as each may leave the disk busy for the other.
 pub(crate) fn in_turns(
     rounds: usize,
     mut ours: impl FnMut() -> Result<f64>,

@@ -5,6 +5,8 @@ mod attach;
 mod board;
 mod hook_end;
 mod hook_start;
+mod http;
+mod http_idle;
 mod stdio_round_trip;
 mod stdio_start;
 
@@ -28,9 +30,19 @@ pub(crate) struct Group {
 pub(crate) const GROUPS: &[Group] = &[
     Group { name: "hook-start", about: "the hook of a start, whole process", measure: hook_start::measure },
     Group { name: "hook-end", about: "the hook of an end: its line, and the rest of it", measure: hook_end::measure },
-    Group { name: "attach", about: "a durable attach, in the server's process", measure: attach::measure },
+    Group {
+        name: "attach",
+        about: "a durable attach, in the server's process and over HTTP",
+        measure: attach::measure,
+    },
     Group { name: "stdio-start", about: "start to the first answer of initialize", measure: stdio_start::measure },
     Group { name: "stdio-round-trip", about: "ping and a tool call over stdio", measure: stdio_round_trip::measure },
+    Group {
+        name: "http",
+        about: "calls over HTTP, a core for the server and one for the load",
+        measure: http::measure,
+    },
+    Group { name: "http-idle", about: "memory per idle session over HTTP", measure: http_idle::measure },
     Group { name: "board", about: "touch, reap and list at 1,000 and 1,000,000 episodes", measure: board::measure },
     Group { name: "archive", about: "commands with 100 and 100,000 records", measure: archive::measure },
 ];

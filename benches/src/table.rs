@@ -3,15 +3,25 @@
 use crate::pairs::{Paired, Spread};
 
 /// One row of the table.
-pub(crate) struct Row {
+struct Row {
     /// What was measured.
-    pub(crate) what: String,
-    /// What it was compared with.
-    pub(crate) against: String,
-    /// What came out.
-    pub(crate) paired: Paired,
-    /// The most that the ratio may be; absent where none was set.
-    pub(crate) budget: Option<f64>,
+    what: String,
+    /// What came out, in its unit.
+    ours: String,
+    /// What it was compared with, in the same unit.
+    floor: String,
+    /// The ratio of the two, where there are two.
+    ratio: String,
+    /// What was promised.
+    budget: Option<Budget>,
+    /// What the floor is.
+    against: String,
+}
+
+/// A promise, and whether it was kept.
+struct Budget {
+    text: String,
+    is_met: bool,
 }
 
 /// What a run has to say.
@@ -22,9 +32,38 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Adds a row with a budget.
+    /// Adds a row of times; the budget is the most that the ratio may be.
     pub(crate) fn row(&mut self, what: &str, against: &str, paired: Paired, budget: impl Into<Option<f64>>) {
-        self.rows.push(Row { what: what.into(), against: against.into(), paired, budget: budget.into() });
+        let budget =
+            budget.into().map(|most| Budget { text: format!("≤ {most}×"), is_met: paired.ratio.median <= most });
+        self.pair(what, against, paired, time, budget);
+    }
+
+    /// Adds a row of how many per second; the budget is the least that the ratio may be.
+    pub(crate) fn rate(&mut self, what: &str, against: &str, paired: Paired, budget: impl Into<Option<f64>>) {
+        let budget =
+            budget.into().map(|least| Budget { text: format!("≥ {least}×"), is_met: paired.ratio.median >= least });
+        self.pair(what, against, paired, |per_second| format!("{per_second:.0}/s"), budget);
+    }
+
+    /// Adds a row of bytes, which nothing is compared with; the budget is the most that they may be.
+    pub(crate) fn size(&mut self, what: &str, bytes: f64, budget: f64) {
+        let nothing = || "–".to_owned();
+        let budget = Budget { text: format!("≤ {}", size(budget)), is_met: bytes <= budget };
+        let (ours, budget) = (size(bytes), Some(budget));
+        self.rows.push(Row { what: what.into(), ours, floor: nothing(), ratio: nothing(), budget, against: nothing() });
+    }
+
+    fn pair(&mut self, what: &str, against: &str, paired: Paired, unit: fn(f64) -> String, budget: Option<Budget>) {
+        let Spread { median, least, most } = paired.ratio;
+        self.rows.push(Row {
+            what: what.into(),
+            ours: unit(paired.ours.median),
+            floor: unit(paired.floor.median),
+            ratio: format!("{median:.2} ({least:.2}–{most:.2})"),
+            budget,
+            against: against.into(),
+        });
     }
 
     /// Adds a line below the table.
@@ -55,17 +94,12 @@ impl Report {
 
 impl Row {
     fn cells(&self) -> Vec<String> {
-        let Spread { median, least, most } = self.paired.ratio;
-        let met = self.budget.map_or("–", |budget| if median <= budget { "yes" } else { "NO" });
-        vec![
-            self.what.clone(),
-            time(self.paired.ours.median),
-            time(self.paired.floor.median),
-            format!("{median:.2} ({least:.2}–{most:.2})"),
-            self.budget.map_or_else(|| "–".into(), |budget| format!("≤ {budget}×")),
-            met.into(),
-            self.against.clone(),
-        ]
+        let Self { what, ours, floor, ratio, budget, against } = self;
+        let (budget, met) = match budget {
+            Some(Budget { text, is_met }) => (text.as_str(), if *is_met { "yes" } else { "NO" }),
+            None => ("–", "–"),
+        };
+        [what, ours, floor, ratio, budget, met, against].map(|cell| cell.to_owned()).into()
     }
 }
 
@@ -79,6 +113,12 @@ pub(crate) fn time(seconds: f64) -> String {
     };
     let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
     format!("{value:.digits$} {unit}")
+}
+
+/// Bytes, in KiB.
+pub(crate) fn size(bytes: f64) -> String {
+    let digits = if bytes.rem_euclid(1024.0) == 0.0 { 0 } else { 2 };
+    format!("{:.digits$} KiB", bytes / 1024.0)
 }
 
 /// Prints a part of the report.

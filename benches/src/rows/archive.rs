@@ -102,7 +102,7 @@ fn count(folder: &Path) -> Result<Vec<(&'static str, String)>> {
     counted.push(("the page after it", disk.take()));
     let driver = RecordDriver::new(store)?;
     let (key, peer) = (EpisodeKey::new("generic", "counted")?, PeerBoard::new().attach(Transport::Stdio).id());
-    let report = driver.open(&Opening { key, peer, client: None });
+    let report = driver.open(&Opening { key, peer, client: None, handle: None, again: false, took_over: false });
     ensure!(report.line.contains(" opened at "), "a start opened nothing: {}", report.line);
     counted.push(("a start", disk.take()));
     driver.store().open_episodes()?;

@@ -1,8 +1,8 @@
-//! A durable attach through the board, in the server's process.
+//! A durable attach: through the board in the server's process, and over HTTP.
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -15,12 +15,17 @@ use majordomus_records::{Checkout, Policy, RecordDriver, Store};
 use crate::bed::Bed;
 use crate::pairs::{Effort, in_turns, seconds};
 use crate::repository;
+use crate::served::Served;
 use crate::table::Report;
+use crate::wire::{Connection, post};
+
+/// What an attach is compared with, for the table.
+const FLOOR: &str = "write + fsync + rename + fsync(folder)";
 
 pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<()> {
     let folder = repository::project(bed, "attach")?;
     let store = Store::open(Checkout::find(&folder)?, Policy::default());
-    let open = store.state().roots().first().context("a checkout without a state folder")?.join("open");
+    let open = open_in(&store)?;
     let driver = Arc::new(RecordDriver::new(store)?);
     let board =
         EpisodeBoard::with(BoardOptions { driver, run: Arc::new(Threads::default()), ..BoardOptions::default() });
@@ -29,8 +34,14 @@ pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<
     let mut attach = || {
         number += 1;
         let (peer, external_id) = (peers.attach(Transport::Stdio), format!("thread-{number}"));
-        let request =
-            AttachRequest { peer: &peer, external_id: &external_id, provider: "generic", client: Some("bench 1") };
+        let request = AttachRequest {
+            peer: &peer,
+            external_id: &external_id,
+            provider: "generic",
+            client: Some("bench 1"),
+            handle: None,
+            again: false,
+        };
         let (seconds, attached) = seconds(|| board.attach_with(request));
         let attached = attached.context("an attach was refused")?;
         ensure!(attached.recorded, "an attach was not recorded: {}", attached.episode.repository);
@@ -38,17 +49,49 @@ pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<
     };
     attach()?;
     let bytes = only_file_in(&open)?;
-    let bare = bed.folder("attach-floor")?;
+    let paired = in_turns(effort.rounds(600), attach, floor(bed, "attach-floor", bytes)?)?;
+    report.row("durable attach", FLOOR, paired, 1.2);
+    over_http(bed, effort, report)
+}
+
+/// The same by a program that calls the API.
+fn over_http(bed: &Bed, effort: Effort, report: &mut Report) -> Result<()> {
+    let folder = repository::project(bed, "attach-http")?;
+    let open = open_in(&Store::open(Checkout::find(&folder)?, Policy::default()))?;
+    let server = Served::majordomus(bed, &folder)?;
+    let mut connection = Connection::open(server.address)?;
+    let mut number = 0;
+    let mut attach = || {
+        number += 1;
+        let body = format!(r#"{{"external_id":"thread-{number}"}}"#);
+        let request = post(server.address, "/api/v1/episodes/attach", "", &body);
+        let (seconds, answer) = seconds(|| connection.ask(&request, 200));
+        let said = answer?.text();
+        ensure!(said.contains(r#""recorded":true"#), "an attach was not recorded: {said}");
+        Ok(seconds)
+    };
+    attach()?;
+    let bytes = only_file_in(&open)?;
+    let paired = in_turns(effort.rounds(600), attach, floor(bed, "attach-http-floor", bytes)?)?;
+    report.row("durable attach over HTTP", FLOOR, paired, None);
+    Ok(())
+}
+
+/// Where the logs of open episodes lie.
+fn open_in(store: &Store) -> Result<PathBuf> {
+    Ok(store.state().roots().first().context("a checkout without a state folder")?.join("open"))
+}
+
+/// The least that a durable attach could be.
+fn floor(bed: &Bed, name: &str, bytes: Vec<u8>) -> Result<impl FnMut() -> Result<f64>> {
+    let bare = bed.folder(name)?;
     let mut files = 0;
-    let floor = || {
+    Ok(move || {
         files += 1;
         let (seconds, done) = seconds(|| write_and_rename(&bare, files, &bytes));
         done.context("cannot write a file")?;
         Ok(seconds)
-    };
-    let paired = in_turns(effort.rounds(600), attach, floor)?;
-    report.row("durable attach", "write + fsync + rename + fsync(folder)", paired, 1.2);
-    Ok(())
+    })
 }
 
 /// What an attach writes, so that the floor writes as much.

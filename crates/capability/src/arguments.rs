@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Number;
 use serde_json::value::RawValue;
 
 use crate::refusal::{Code, Refusal, printable};
@@ -36,7 +37,12 @@ fn explain<I: DeserializeOwned>(text: &str, error: &serde_json::Error) -> String
 fn blame<I: DeserializeOwned>(name: &str, value: &RawValue) -> Option<String> {
     let alone = format!("{{{}:{}}}", serde_json::to_string(name).ok()?, value.get());
     let error = message(&serde_json::from_str::<I>(&alone).err()?);
-    (!error.starts_with("missing field")).then(|| format!("{}: {error}", printable(name, 64)))
+    (!error.starts_with("missing field")).then(|| format!("{}: {error}", shown(name)))
+}
+
+/// A field's name as a message shows it.
+pub(crate) fn shown(name: &str) -> String {
+    printable(name, 64)
 }
 
 /// The error's text without the position, which means nothing to who sent an object inside a message.
@@ -44,6 +50,21 @@ fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&position).map_or(text.clone(), str::to_owned)
+}
+
+/// Reads a whole number, also one written as `5.0`: for JSON Schema that is an integer too.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let written = number.as_u64().and_then(|number| u32::try_from(number).ok());
+    let whole = |number: &f64| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number);
+    let read = written.or_else(|| number.as_f64().filter(whole).map(|number| number as u32));
+    read.map(Some).ok_or_else(|| D::Error::custom(format_args!("{number} is not a whole number that can be meant")))
+}
+
+/// Reads one word of a choice, from a text only: serde would also take an object with that name.
+pub(crate) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let word = Option::<String>::deserialize(deserializer)?;
+    word.map(|word| T::deserialize(word.into_deserializer())).transpose()
 }
 
 /// An object's fields in order, values unread.

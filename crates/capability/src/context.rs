@@ -1,36 +1,147 @@
-//! What a handler works with.
+//! What a handler works with: what a server's handlers share, and who calls.
 
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use majordomus_episodes_core::REATTACH_GRACE;
 use majordomus_episodes_core::board::EpisodeBoard;
+use majordomus_episodes_core::ids::Provider;
 use majordomus_episodes_core::peers::{Peer, PeerBoard};
 use majordomus_records::Store;
 
-/// The boards, and who calls.
-#[derive(Clone, Debug)]
+use crate::handles::{self, Handles, Known};
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+
+/// What all calls to one server have in common.
 #[non_exhaustive]
-pub struct Context {
+pub struct Shared {
+    /// What can be called.
+    pub registry: Arc<Registry>,
     /// The episodes of this process.
     pub board: EpisodeBoard,
     /// The connections of this process.
     pub peers: PeerBoard,
-    /// The connection that calls.
-    pub peer: Peer,
-    /// Who draws the boundary of the caller's episodes: `generic` unless declared data knows better.
+    /// The callers that have no connection.
+    pub handles: Handles,
+    /// Who draws the boundary of the callers' episodes: `generic` unless declared data knows better.
     pub provider: String,
-    /// What the caller says it is, for display only.
-    pub client: Option<String>,
     /// How long the board lets a detached episode wait; what callers are told.
     pub grace: Duration,
     /// The records of the checkout; `None` outside a repository.
     pub records: Option<Store>,
+    /// What the server says of itself, once it answers over HTTP.
+    pub standing: OnceLock<Standing>,
+    stopping: AtomicBool,
+}
+
+/// A server that answers over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// 32 hexadecimal digits that no other server has.
+    pub instance: String,
+    /// Where it answers: `http://127.0.0.1:8741`.
+    pub url: String,
+    /// When it began to, RFC 3339 UTC.
+    pub started_at: String,
+}
+
+impl Shared {
+    /// Joins the boards of a server; everything else by default.
+    #[must_use]
+    pub fn new(registry: Arc<Registry>, board: EpisodeBoard, peers: PeerBoard) -> Self {
+        Self {
+            registry,
+            board,
+            peers,
+            handles: Handles::default(),
+            provider: Provider::GENERIC.into(),
+            grace: REATTACH_GRACE,
+            records: None,
+            standing: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Says how long the board lets a detached episode wait, where that is not the usual grace.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Gives the callers the records of the checkout to read.
+    #[must_use]
+    pub fn with_records(mut self, records: Option<Store>) -> Self {
+        self.records = records;
+        self
+    }
+
+    /// Notes that the server is about to end: it is not ready for new callers any more.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server is about to end.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("provider", &self.provider)
+            .field("standing", &self.standing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the server is, and who calls.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Context {
+    /// What all calls have in common.
+    pub shared: Arc<Shared>,
+    /// The connection that calls; `None` for a caller that has none.
+    pub peer: Option<Peer>,
+    /// What the caller says it is, for display only.
+    pub client: Option<Box<str>>,
+    /// The handle that came beside the arguments.
+    pub handle: Option<Box<str>>,
 }
 
 impl Context {
-    /// Makes the context of calls by `peer`.
+    /// Makes the context of calls by a connection.
     #[must_use]
-    pub fn new(board: EpisodeBoard, peers: PeerBoard, peer: Peer, provider: &str) -> Self {
-        Self { board, peers, peer, provider: provider.into(), client: None, grace: REATTACH_GRACE, records: None }
+    pub fn of_peer(shared: Arc<Shared>, peer: Peer) -> Self {
+        Self { shared, peer: Some(peer), client: None, handle: None }
+    }
+
+    /// Makes the context of a call without a connection; `handle` is what came beside its arguments.
+    #[must_use]
+    pub fn without_peer(shared: Arc<Shared>, handle: Option<&str>) -> Self {
+        Self { shared, peer: None, client: None, handle: handle.map(Into::into) }
+    }
+}
+
+impl Context {
+    /// Finds out who calls by the handle among the arguments, or beside them; `None` where there is neither.
+    pub(crate) fn caller(&self, argument: Option<&str>) -> Result<Option<Known>, Refusal> {
+        let Shared { handles, board, peers, .. } = &*self.shared;
+        let token = argument.or(self.handle.as_deref());
+        token.map(|token| handles.show(token, board, peers)).transpose()
+    }
+
+    /// The connection or handle that calls, if there is either; a handle whose episode has ended is refused.
+    pub(crate) fn calling_peer(&self, argument: Option<&str>) -> Result<Option<Peer>, Refusal> {
+        match self.caller(argument)? {
+            Some(known) if !known.holds => Err(handles::ended()),
+            Some(known) => Ok(Some(known.peer().clone())),
+            None => Ok(self.peer.clone()),
+        }
     }
 }

@@ -10,13 +10,16 @@
 //! use majordomus_episodes_core::board::EpisodeBoard;
 //! use majordomus_episodes_core::peers::{PeerBoard, Transport};
 //!
-//! let (board, peers) = (EpisodeBoard::new(), PeerBoard::new());
-//! let peer = peers.attach(Transport::Stdio);
-//! let context = Context::new(board, peers, peer, "generic");
-//! let registry = catalogue();
+//! use majordomus_capability::Shared;
+//! use std::sync::Arc;
+//!
+//! let registry = Arc::new(catalogue());
+//! let shared = Arc::new(Shared::new(registry.clone(), EpisodeBoard::new(), PeerBoard::new()));
+//! let peer = shared.peers.attach(Transport::Stdio);
+//! let context = Context::of_peer(shared, peer);
 //! let attach = registry.capability("episodes.attach").expect("it is in the catalogue");
 //! let answer = attach.call(&context, r#"{"external_id":"thread-7"}"#, None).expect("the id is a good one");
-//! assert!(answer.get().contains(r#""resumed":false"#));
+//! assert!(answer.contains(r#""resumed":false"#));
 //! ```
 //!
 //! What stays true: one declaration serves all surfaces, and every surface is a pure function of the registry; a query
@@ -25,6 +28,7 @@
 
 pub mod context;
 pub mod descriptor;
+pub mod handles;
 pub mod page;
 pub mod project;
 pub mod refusal;
@@ -35,8 +39,12 @@ mod arguments;
 mod catalogue;
 mod schema;
 
+#[cfg(test)]
+mod testing;
+
 pub use catalogue::catalogue;
-pub use context::Context;
-pub use descriptor::{Descriptor, Effect, Method, Route};
+pub use context::{Context, Shared};
+pub use descriptor::{Descriptor, Effect, Method, Reach, Route};
+pub use handles::Handles;
 pub use refusal::{Code, Refusal};
 pub use registry::{Capability, RegistrationError, Registry};

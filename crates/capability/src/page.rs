@@ -1,20 +1,6 @@
 //! Pages of a list, found again by an opaque cursor.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use crate::refusal::{Code, Refusal};
-
-/// What a list with nothing but pages is asked with.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Input {
-    /// How many at most; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    pub(crate) limit: Option<u32>,
-    /// `next_cursor` of the page before, as it came.
-    pub(crate) cursor: Option<String>,
-}
 
 /// How many entries a page has when nobody asks for a number.
 pub const LIMIT_DEFAULT: u32 = 50;
@@ -32,12 +18,18 @@ pub(crate) fn limit(asked: Option<u32>) -> Result<usize, Refusal> {
     }
 }
 
-/// The place after one entry of the list `list`: the values that the list is ordered by, each one line.
+/// The place after one entry of the list `list`: the values that the list is ordered by.
 ///
 /// It names a place rather than a number of entries, so that entries which come or go on earlier pages shift nothing.
+/// Each value stands in hexadecimal behind a period, so that a JSON Schema pattern can say what a cursor is.
 pub(crate) fn cursor(list: &str, place: &[&str]) -> String {
-    let text = [&[list], place].concat().join("\n");
-    text.bytes().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
+    let mut text = list.to_owned();
+    for value in place {
+        text.push('.');
+        let halves = value.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
+        text.extend(halves.map(|half| char::from(DIGITS[usize::from(half)])));
+    }
+    text
 }
 
 /// Reads a cursor of the list `list` back into `N` values.
@@ -57,16 +49,18 @@ pub(crate) fn foreign() -> Refusal {
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 fn read<const N: usize>(list: &str, cursor: &str) -> Option<[String; N]> {
+    let values = cursor.strip_prefix(list)?.strip_prefix('.')?.split('.');
+    values.map(value).collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
+fn value(hexadecimal: &str) -> Option<String> {
     let digit = |byte: &u8| DIGITS.iter().position(|known| known == byte).and_then(|value| u8::try_from(value).ok());
-    let halves: Vec<u8> = cursor.as_bytes().iter().map(digit).collect::<Option<_>>()?;
+    let halves: Vec<u8> = hexadecimal.as_bytes().iter().map(digit).collect::<Option<_>>()?;
     let pairs = halves.chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return None;
-    }
-    let text = String::from_utf8(pairs.map(|pair| pair[0] << 4 | pair[1]).collect()).ok()?;
-    let mut lines = text.split('\n');
-    (lines.next() == Some(list)).then_some(())?;
-    lines.map(str::to_owned).collect::<Vec<_>>().try_into().ok()
+    let whole = pairs.remainder().is_empty();
+    let bytes: Vec<u8> = pairs.map(|pair| pair[0] << 4 | pair[1]).collect();
+    // What is no text names a place all the same: any will do to go on from.
+    whole.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -38,16 +38,16 @@ impl Code {
         Self::Internal,
     ];
 
-    /// The word, the HTTP status and whether the same call may succeed later: the table.
-    const fn row(self) -> (&'static str, u16, bool) {
+    /// The word, the HTTP status, whether the same call may succeed later, and what it means: the table.
+    const fn row(self) -> (&'static str, u16, bool, &'static str) {
         match self {
-            Self::InvalidInput => ("invalid_input", 400, false),
-            Self::NotFound => ("not_found", 404, false),
-            Self::Refused => ("refused", 422, false),
-            Self::Forbidden => ("forbidden", 403, false),
-            Self::Conflict => ("conflict", 409, false),
-            Self::Unavailable => ("unavailable", 503, true),
-            Self::Internal => ("internal", 500, false),
+            Self::InvalidInput => ("invalid_input", 400, false, "The arguments are wrong in themselves."),
+            Self::NotFound => ("not_found", 404, false, "What the arguments name does not exist."),
+            Self::Refused => ("refused", 422, false, "The arguments are fine and the rules say no."),
+            Self::Forbidden => ("forbidden", 403, false, "The caller may not do this."),
+            Self::Conflict => ("conflict", 409, false, "Somebody else's doing stands in the way."),
+            Self::Unavailable => ("unavailable", 503, true, "Not now."),
+            Self::Internal => ("internal", 500, false, "A bug."),
         }
     }
 
@@ -67,6 +67,12 @@ impl Code {
     #[must_use]
     pub const fn retry(self) -> bool {
         self.row().2
+    }
+
+    /// What it means, in a sentence.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        self.row().3
     }
 }
 

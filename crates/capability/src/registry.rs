@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 pub use error::{DESCRIPTION_MAX, RegistrationError, TITLE_MAX};
@@ -20,7 +19,10 @@ use crate::{arguments, schema};
 /// A field that every answer can carry and that no output type declares itself.
 pub const NOTICE: &str = "notice";
 
-type Handler = Box<dyn Fn(&Context, &str, Option<&str>) -> Result<Box<RawValue>, Refusal> + Send + Sync>;
+/// Room for most answers, so that writing one rarely moves it.
+const ANSWER_BYTES: usize = 1024;
+
+type Handler = Box<dyn Fn(&Context, &str, Option<&str>) -> Result<String, Refusal> + Send + Sync>;
 
 /// The capabilities in the order in which every surface shows them.
 #[derive(Debug, Default)]
@@ -57,7 +59,7 @@ impl Registry {
         });
         let handler: Handler = Box::new(move |context, arguments, notice| {
             let output = handler(context, arguments::parse(arguments)?)?;
-            to_raw_value(&Answer { output, notice }).map_err(|error| Refusal::new(Code::Internal, error))
+            line(&Answer { output, notice }, ANSWER_BYTES).map_err(|error| Refusal::new(Code::Internal, error))
         });
         self.capabilities.push(Capability { descriptor, input, output, handler });
         Ok(self)
@@ -109,7 +111,7 @@ impl Capability {
     /// # Errors
     /// A [`Refusal`] with a code that the descriptor lists, [`Code::InvalidInput`] for arguments that do not fit, or
     /// [`Code::Internal`] where the handler panicked: one caller's bug is not everybody's.
-    pub fn call(&self, context: &Context, arguments: &str, notice: Option<&str>) -> Result<Box<RawValue>, Refusal> {
+    pub fn call(&self, context: &Context, arguments: &str, notice: Option<&str>) -> Result<String, Refusal> {
         let answer =
             catch_unwind(AssertUnwindSafe(|| (self.handler)(context, arguments, notice))).unwrap_or_else(|_| {
                 Err(Refusal::new(Code::Internal, format!("{} failed; this is a bug", self.descriptor.id)))
@@ -127,12 +129,24 @@ impl Capability {
     pub fn may_refuse(&self, code: Code) -> bool {
         matches!(code, Code::InvalidInput | Code::Internal) || self.descriptor.errors.contains(&code)
     }
+
+    /// The kinds of refusals that an answer can be, in the table's order.
+    pub fn refusals(&self) -> impl Iterator<Item = Code> {
+        Code::ALL.into_iter().filter(|code| self.may_refuse(*code))
+    }
 }
 
 impl std::fmt::Debug for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Capability").field("descriptor", &self.descriptor).finish_non_exhaustive()
     }
+}
+
+/// Writes JSON on one line into a text that has room for `bytes` from the beginning.
+pub(crate) fn line(value: &impl Serialize, bytes: usize) -> serde_json::Result<String> {
+    let mut out = Vec::with_capacity(bytes);
+    serde_json::to_writer(&mut out, value)?;
+    Ok(String::from_utf8(out).expect("JSON is written in UTF-8"))
 }
 
 #[derive(Serialize)]

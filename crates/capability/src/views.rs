@@ -75,7 +75,7 @@ impl Episode {
 pub struct Peer {
     /// This process's name for the connection; the next server hands it out again.
     pub id: String,
-    /// How it is connected: `stdio` or `http`.
+    /// How it is connected: `stdio`, `http`, or `handle` for a caller without a connection.
     pub transport: String,
     /// What the client says it is.
     #[serde(skip_serializing_if = "Option::is_none")]

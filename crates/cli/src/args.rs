@@ -1,16 +1,18 @@
-//! What the command line may say.
+//! What the command line may say, besides the commands that the registry declares.
+
+mod http;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use majordomus_providers::EventKind;
 use majordomus_records::Policy;
 
-/// The variable that stands for `--grace-seconds`.
-pub(crate) const GRACE_SECONDS: &str = "MAJORDOMUS_GRACE_SECONDS";
-/// The variable that stands for `--idle-seconds`.
-pub(crate) const IDLE_SECONDS: &str = "MAJORDOMUS_IDLE_SECONDS";
+pub(crate) use http::{HttpArgs, Listen};
+
+use crate::variables::{self, GRACE_SECONDS, IDLE_SECONDS};
 
 /// Keeps a truthful record of every sitting of an AI coding agent, in the repository it worked in.
 #[derive(Debug, Parser)]
@@ -20,13 +22,31 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+// The same command line as far as it begins with a command of agents.
+/// Keeps a truthful record of every sitting of an AI coding agent, in the repository it worked in.
+#[derive(Debug, Parser)]
+#[command(name = "majordomus", version, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct AgentCli {
+    #[command(subcommand)]
+    pub(crate) command: AgentCommand,
+}
+
+/// What agents run and wait for.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum AgentCommand {
     /// Serve one client over stdio; its connection draws the boundary of its episode.
     Mcp(Mcp),
     /// Record what a provider's hooks report, and show what is recorded how.
     #[command(subcommand)]
     Capture(Capture),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(flatten)]
+    Agent(AgentCommand),
+    /// Serve this checkout over HTTP, until it is stopped.
+    Serve(Serve),
     /// Read the session records of this repository.
     #[command(subcommand)]
     Sessions(Sessions),
@@ -36,15 +56,45 @@ pub(crate) enum Command {
     Doctor(Reading),
     /// Show the whole lifecycle with real processes in a throwaway repository.
     Demo,
+    /// Write the reference pages, the OpenAPI document, the manual pages and the completions.
+    Generate(Generate),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Accepted so that one configuration serves every version; stdio needs no port.
-    #[arg(long, value_name = "PORT", hide = true)]
+    /// The port at which the server of this checkout also answers over HTTP, beside stdio; where it is taken, a free one
+    /// [default: 8741].
+    #[arg(long, value_name = "N")]
     pub(crate) http_port: Option<u16>,
     #[command(flatten)]
+    pub(crate) http: HttpArgs,
+    #[command(flatten)]
     pub(crate) silence: SilenceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The loopback address to answer at, or `localhost` for both [default: both].
+    #[arg(long, value_name = "ADDRESS", default_value = "localhost", hide_default_value = true)]
+    pub(crate) host: Listen,
+    /// The port to answer at; one that is taken is an error, and 0 is any free one [default: 8741, or a free one where
+    /// that is taken].
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
+    #[command(flatten)]
+    pub(crate) silence: SilenceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// Write nothing; fail where a file is stale, missing or left over.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// The folder to write to [default: docs/reference below the current folder, which has to be there].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -160,9 +210,12 @@ impl SilenceArgs {
 }
 
 fn variable(name: &'static str) -> Result<Option<u32>, BadVariable> {
-    let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let Some(value) = variables::value(name) else { return Ok(None) };
     match value.to_str().and_then(|text| text.parse().ok()).filter(|seconds| *seconds >= 1) {
         Some(seconds) => Ok(Some(seconds)),
         None => Err(BadVariable { name, value }),
     }
 }
+
+#[cfg(test)]
+mod tests;

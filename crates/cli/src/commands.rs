@@ -4,7 +4,10 @@ mod capture;
 mod demo;
 mod doctor;
 mod episodes;
+mod generate;
+mod house;
 mod mcp;
+mod serve;
 mod sessions;
 
 use std::ffi::OsString;
@@ -16,23 +19,33 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use majordomus_capability::catalogue;
 use majordomus_records::{Checkout, Policy, Store};
 
-use crate::args::{Cli, Command, SilenceArgs};
-use crate::input;
+use crate::args::{AgentCli, AgentCommand, Command, SilenceArgs};
 use crate::output::{self, Hint};
+use crate::registered::{self, Asked};
+use crate::{input, variables};
 
 /// Runs the command that `arguments` name, the program's own name first.
 ///
-/// Exits 0, 1 where the user can fix it, 2 for a wrong command line, 101 for a bug. No path under `capture` ends with 2:
+/// Exits 0, 1 where the user can fix it, 2 for a wrong command line, 3 where no server runs for this checkout and the
+/// command needs one, 101 for a bug. No path under `capture` ends with 2:
 /// a hook's exit code 2 can block a person's prompt.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     survive_a_file_limit();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let captures = arguments.get(1).is_some_and(|argument| argument == "capture");
-    let cli = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli,
+    let first = |word| arguments.get(1).is_some_and(|argument| argument == word);
+    let captures = first("capture");
+    // An agent does not wait for commands that it does not run, nor for the registry.
+    let asked = if captures || first("mcp") {
+        AgentCli::try_parse_from(&arguments).map(|cli| Asked::Own(Command::Agent(cli.command)))
+    } else {
+        registered::parse(catalogue(), &arguments)
+    };
+    let asked = match asked {
+        Ok(asked) => asked,
         Err(error) => {
             let wrong = error.use_stderr();
             // A closed output is nothing to report on.
@@ -48,15 +61,25 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             });
         }
     };
-    let done = match cli.command {
-        Command::Mcp(arguments) => mcp::run(&arguments),
-        Command::Capture(arguments) => capture::run(&arguments),
+    let done = match asked {
+        Asked::Registered(call) => registered::run(&call),
+        Asked::Own(command) => own(command),
+    };
+    done.unwrap_or_else(|error| output::failure(&error))
+}
+
+/// Runs one of the commands of `args.rs`.
+fn own(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Agent(AgentCommand::Mcp(arguments)) => mcp::run(&arguments),
+        Command::Agent(AgentCommand::Capture(arguments)) => capture::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Episodes(reading) => episodes::run(&reading),
         Command::Doctor(reading) => doctor::run(&reading),
         Command::Demo => demo::run(),
-    };
-    done.unwrap_or_else(|error| output::failure(&error))
+        Command::Generate(arguments) => generate::run(&arguments),
+    }
 }
 
 /// Makes a write beyond the file size limit an error like any other: by default its signal ends the process, and with
@@ -70,7 +93,7 @@ fn survive_a_file_limit() {
 const SWEEP: Duration = Duration::from_secs(2);
 
 /// The checkout that the command runs in.
-fn here() -> anyhow::Result<Checkout> {
+pub(crate) fn here() -> anyhow::Result<Checkout> {
     let folder = std::env::current_dir().context("cannot tell the current folder")?;
     Checkout::find(&folder).hint("run this inside a git repository; `git init` makes one")
 }
@@ -85,6 +108,13 @@ fn policy(silence: &SilenceArgs) -> anyhow::Result<Policy> {
             Err(bad).hint(hint)
         }
     }
+}
+
+/// Who may call a server over HTTP besides programs of this machine.
+fn allowed(http: &crate::args::HttpArgs) -> anyhow::Result<majordomus_mcp_server::http::Allowed> {
+    let hosts = http.allowed_hosts().hint("give hosts such as tools.example.com, separated by commas")?;
+    let origins = http.allowed_origins().hint("give origins such as https://tools.example.com, separated by commas")?;
+    Ok(majordomus_mcp_server::http::Allowed { hosts, origins })
 }
 
 /// Opens the episodes of this checkout and finishes what nobody else is left to finish.
@@ -103,5 +133,5 @@ fn swept(silence: &SilenceArgs) -> anyhow::Result<Store> {
 
 /// Looks up an environment variable that names a folder.
 fn folder_variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from)
+    variables::value(name).map(PathBuf::from)
 }

@@ -45,5 +45,8 @@ mod args;
 mod commands;
 mod input;
 mod output;
+mod reference;
+mod registered;
+mod variables;
 
 pub use commands::run;

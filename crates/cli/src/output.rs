@@ -3,18 +3,22 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use majordomus_records::text::visible;
 use serde::Serialize;
 
 /// The user can fix it.
 pub(crate) const FAILED: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
+/// No server runs for this checkout.
+pub(crate) const NO_SERVER: u8 = 3;
 
 /// An error that comes with what to do about it.
 #[derive(Debug)]
 pub(crate) struct Hinted {
     error: anyhow::Error,
     hint: String,
+    exit: u8,
 }
 
 impl std::fmt::Display for Hinted {
@@ -33,18 +37,32 @@ pub(crate) trait Hint<T> {
 
 impl<T, E: Into<anyhow::Error>> Hint<T> for Result<T, E> {
     fn hint(self, hint: impl Into<String>) -> anyhow::Result<T> {
-        self.map_err(|error| Hinted { error: error.into(), hint: hint.into() }.into())
+        self.map_err(|error| Hinted { error: error.into(), hint: hint.into(), exit: FAILED }.into())
+    }
+}
+
+/// Makes the failure of a command that needs a server and found none.
+pub(crate) fn no_server(error: impl Into<anyhow::Error>, hint: &str) -> anyhow::Error {
+    Hinted { error: error.into(), hint: hint.into(), exit: NO_SERVER }.into()
+}
+
+/// Makes the failure that a capability's refusal is, of which neither text is ours.
+pub(crate) fn refused(message: &str, hint: Option<&str>) -> anyhow::Error {
+    let error = anyhow::anyhow!(visible(message));
+    match hint {
+        Some(hint) => Hinted { error, hint: visible(hint), exit: FAILED }.into(),
+        None => error,
     }
 }
 
 /// Prints a failure: what failed, on what, then what to do.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    let said = match error.downcast_ref::<Hinted>() {
-        Some(hinted) => format!("error: {hinted}\nhint: {}", hinted.hint),
-        None => format!("error: {error:#}"),
+    let (said, exit) = match error.downcast_ref::<Hinted>() {
+        Some(hinted) => (format!("error: {hinted}\nhint: {}", hinted.hint), hinted.exit),
+        None => (format!("error: {error:#}"), FAILED),
     };
     note(&said);
-    ExitCode::from(FAILED)
+    ExitCode::from(exit)
 }
 
 /// Prints lines to standard error. That nobody reads them is no reason to fail.

@@ -38,8 +38,8 @@ use std::time::Duration;
 use crate::clock::{Moment, rfc3339};
 use crate::driver::CloseReason;
 use crate::ids::EpisodeKey;
-use crate::machine::{Attach, Completion, End, Machine, Seated, Wish, no_room};
-use crate::peers::Peer;
+use crate::machine::{Attach, Call, Completion, End, Machine, Seated, Wish, Work, no_room};
+use crate::peers::{Peer, Transport};
 
 pub use answers::{
     Adopted, AttachRequest, Attached, BoardError, Closed, ConnectionEpisode, ConnectionEpisodeState, IntoKey, Touch,
@@ -116,7 +116,7 @@ impl EpisodeBoard {
     /// episode that is not on the board afterwards, because the id is none or an earlier one under it will not close,
     /// is returned detached and without a peer.
     pub fn attach(&self, peer: &Peer, external_id: &str, provider: &str) -> (ConnectionEpisode, bool) {
-        let request = AttachRequest { peer, external_id, provider, client: None };
+        let request = AttachRequest { peer, external_id, provider, client: None, handle: None, again: false };
         match self.attach_with(request) {
             Ok(attached) => (attached.episode, attached.resumed),
             Err(error) => self.refused(&request, &error),
@@ -126,22 +126,38 @@ impl EpisodeBoard {
     /// Gives the peer the episode under that id.
     ///
     /// A new id opens an episode; a detached one is resumed; one that another peer holds is taken over; attaching again
-    /// to what the peer holds changes nothing. What the peer held under another id is detached.
+    /// to what the peer holds changes nothing, but with a new handle it is one more attachment. What the peer held under
+    /// another id is detached. Whom an earlier server knew ([`AttachRequest::again`]) goes on where it was: that is no
+    /// attachment, opens nothing and takes nothing over.
+    ///
+    /// What holds the episode from then on is a [`Transport::Stdio`](crate::peers::Transport::Stdio) process itself, and
+    /// for any other peer its streams: see [`hold`](Self::hold).
     ///
     /// # Errors
-    /// [`BoardError::InvalidId`]; [`BoardError::Conflict`] where two peers keep taking it from each other;
+    /// [`BoardError::InvalidId`]; [`BoardError::Conflict`] where two peers keep taking it from each other; for whom an
+    /// earlier server knew [`BoardError::NotFound`], and [`BoardError::HeldByOther`] where somebody came since;
     /// [`BoardError::NotRecorded`] where an earlier episode under the id is over and cannot be closed;
     /// [`BoardError::Unavailable`] where the driver takes too long or too many calls run. The last one leaves the peer
     /// with the episode, unless a call for the id was already running, and the repository is told as soon as it can be.
     pub fn attach_with(&self, request: AttachRequest<'_>) -> Result<Attached, BoardError> {
         let key = EpisodeKey::new(request.provider, request.external_id)?;
-        let wish = Wish { peer: request.peer.id(), key, client: request.client.map(Into::into) };
+        let wish = Wish {
+            peer: request.peer.id(),
+            by_process: request.peer.transport() == Transport::Stdio,
+            key,
+            client: request.client.map(Into::into),
+            handle: request.handle.map(Into::into),
+            again: request.again,
+        };
         let patience = self.patience();
         let mut ended = None;
         loop {
             let mut machine = self.shared.lock();
             match machine.attach(&wish, self.shared.now())? {
-                Attach::Held(attached) => return Ok(Attached { ended, ..*attached }),
+                Attach::Held(attached) => {
+                    self.tell_returned(machine);
+                    return Ok(Attached { ended, ..*attached });
+                }
                 Attach::Wait => self.wait_for_key(machine, &wish.key, &patience)?,
                 Attach::CloseFirst(call) => {
                     drop(machine);
@@ -162,7 +178,30 @@ impl EpisodeBoard {
     /// Notes a message of the peer, which is evidence for the episode it holds.
     pub fn touch(&self, peer: &Peer) -> Touch {
         let now = self.shared.now();
-        self.shared.lock().touch(peer.id(), now)
+        let mut machine = self.shared.lock();
+        let touch = machine.touch(peer.id(), now);
+        self.tell_returned(machine);
+        touch
+    }
+
+    /// Notes that a stream of the peer has opened: while one is open, what the peer holds or comes to hold does not
+    /// expire, and a loss is void. No evidence by itself. Each is to be ended by a [`release`](Self::release).
+    pub fn hold(&self, peer: &Peer) {
+        let tell = {
+            let mut machine = self.shared.lock();
+            machine.hold(peer.id(), self.shared.now())
+        };
+        if let Some(tell) = tell {
+            self.launch(tell);
+        }
+    }
+
+    /// Notes that a stream of the peer has ended. The last one is a loss: the grace runs from now unless the peer is
+    /// heard of again, and after [`Limits::stream_patience`] nobody holds the episode any more. Without a stream that was
+    /// opened, and for a process, nothing changes.
+    pub fn release(&self, peer: &Peer) {
+        let mut machine = self.shared.lock();
+        machine.release(peer.id(), self.shared.now());
     }
 
     /// Notes that the connection went: what it held waits for its client. Nothing is closed and nobody is waited for.
@@ -173,8 +212,8 @@ impl EpisodeBoard {
             let mut machine = self.shared.lock();
             machine.detach(peer.id(), self.shared.now())?
         };
-        if let Some(seen) = departure.seen {
-            self.launch(seen);
+        if let Some(tell) = departure.tell {
+            self.launch(tell);
         }
         Some(departure.episode)
     }
@@ -189,21 +228,29 @@ impl EpisodeBoard {
     /// [`BoardError::NotFound`]; [`BoardError::HeldByOther`]; [`BoardError::Unavailable`] where the driver takes too
     /// long (it goes on, and the answer is kept) or too many calls run (nothing has changed).
     pub fn finish(&self, peer: &Peer, external_id: Option<&str>, provider: &str) -> Result<Closed, BoardError> {
-        let key = external_id.map(|id| EpisodeKey::new(provider, id)).transpose()?;
-        match self.end(CloseReason::Detach, |machine, now| machine.finish(peer.id(), key.as_ref(), now))? {
+        let mut key = external_id.map(|id| EpisodeKey::new(provider, id)).transpose()?;
+        let step = |machine: &mut Machine, now| {
+            let end = machine.finish(peer.id(), key.as_ref(), now)?;
+            if let End::Call(Call { work: Work::Close(closing), .. }) = &end {
+                // Where that had seemed to have expired and has not, it is the same one that is meant.
+                key = Some(closing.key.clone());
+            }
+            Ok(end)
+        };
+        match self.end(CloseReason::Detach, step)? {
             Ended::Gone(closed) => Ok(closed),
             Ended::Kept(episode) => Ok(Closed { episode, recorded: false }),
         }
     }
 
-    /// Ends an episode, whoever holds it: the operator's way. What is overdue ends as expired.
+    /// Ends an episode, whoever holds it: the operator's way, and recorded as such. What is overdue ends as expired.
     ///
     /// # Errors
     /// [`BoardError::InvalidId`]; [`BoardError::NotFound`]; [`BoardError::NotRecorded`] where the end is not durable
     /// yet, or where the reason is `Expired` and the repository knows better; [`BoardError::Unavailable`] as for [`finish`](Self::finish).
     pub fn close(&self, key: impl IntoKey, reason: CloseReason) -> Result<ConnectionEpisode, BoardError> {
         let key = key.into_key()?;
-        match self.end(reason, |machine, now| machine.close(&key, reason, now))? {
+        match self.end(reason, |machine, now| machine.close(&key, reason, true, now))? {
             Ended::Gone(closed) => Ok(closed.episode),
             Ended::Kept(episode) => Err(BoardError::NotRecorded { line: episode.repository }),
         }
@@ -226,7 +273,7 @@ impl EpisodeBoard {
         episodes
     }
 
-    /// The episode that the peer holds.
+    /// The episode that the peer holds, or that is its own and shown as detached since it was silent.
     #[must_use]
     pub fn of_peer(&self, peer: &Peer) -> Option<ConnectionEpisode> {
         let mut machine = self.shared.lock();
@@ -237,8 +284,8 @@ impl EpisodeBoard {
     fn open(&self, seated: Seated, ended: Option<ConnectionEpisode>) -> Result<Attached, BoardError> {
         let Seated { open, taken_over_from, left } = seated;
         let left = left.map(|departure| {
-            if let Some(seen) = departure.seen {
-                self.launch(seen);
+            if let Some(tell) = departure.tell {
+                self.launch(tell);
             }
             departure.episode
         });
@@ -250,6 +297,16 @@ impl EpisodeBoard {
             Completion::Ended(_) | Completion::Kept(_) | Completion::NotOver(..) | Completion::Told => {
                 unreachable!("an opening is answered as one")
             }
+        }
+    }
+
+    /// Has the driver told at once who was told to be gone and is not.
+    fn tell_returned<'a>(&'a self, mut machine: MutexGuard<'a, Machine>) {
+        while machine.has_returned() {
+            let Some(call) = machine.tell_returned() else { break };
+            drop(machine);
+            self.launch(call);
+            machine = self.shared.lock();
         }
     }
 

@@ -14,7 +14,7 @@ pub enum CloseReason {
     Detach,
     /// The server was told to stop by its operator.
     Shutdown,
-    /// Nobody came back within the grace.
+    /// Nobody came back within the grace, or nobody was heard for too long.
     Expired,
 }
 
@@ -39,6 +39,14 @@ pub struct Opening {
     pub peer: PeerId,
     /// What the client says it is, for display.
     pub client: Option<String>,
+    /// The SHA-256 of the handle that was minted for this attachment, in hexadecimal. It is to become durable, and
+    /// earlier ones stay good.
+    pub handle: Option<String>,
+    /// Whether this is whom an earlier server knew, by its handle: another connection, and no further attachment.
+    pub again: bool,
+    /// Whether it was taken from another connection of this process that still held it. Of those the board knows better
+    /// than the repository who does.
+    pub took_over: bool,
 }
 
 /// What the board asks a driver to close.
@@ -48,8 +56,22 @@ pub struct Closing {
     pub key: EpisodeKey,
     /// Why.
     pub reason: CloseReason,
+    /// Whether an operator asked for it, rather than the episode's own client or the server.
+    pub by_operator: bool,
     /// How long before now the last evidence was, as far as this process saw it; `None` where it saw none.
     pub last_evidence_ago: Option<Duration>,
+    /// Only for [`CloseReason::Expired`]: what was judged; `None` where somebody says so of an episode that is held.
+    pub judged: Option<Judged>,
+}
+
+/// By which length the board judged that an episode is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The grace, or how long silence may last.
+    pub limit: Duration,
+    /// How long before now its connection or last stream was seen to go, where the length is counted from that and not
+    /// from the last evidence.
+    pub since_loss: Option<Duration>,
 }
 
 /// Evidence of a client at work, told to the driver at most once per interval and episode.
@@ -60,6 +82,17 @@ pub struct Seen {
     /// Which connection of this process holds or held it.
     pub peer: Option<PeerId>,
     /// How long before now the last evidence was.
+    pub ago: Duration,
+}
+
+/// Says that a connection has let an episode go while this process lives on.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Which episode.
+    pub key: EpisodeKey,
+    /// Which connection of this process held it.
+    pub peer: PeerId,
+    /// How long before now: its grace runs from then.
     pub ago: Duration,
 }
 
@@ -109,9 +142,14 @@ pub trait EpisodeDriver: Send + Sync {
     /// Closes the episode.
     fn close(&self, closing: &Closing) -> Report;
 
-    /// Notes evidence; called from the board's deadline list at most once per interval and episode, and once when a
-    /// connection goes. Best effort: nothing is reported.
+    /// Notes evidence, and that the episode is held; called from the board's deadline list at most once per interval
+    /// and episode, once when a connection goes, and at once where one that was told to be gone is not. Best effort:
+    /// nothing is reported.
     fn seen(&self, _seen: &Seen) {}
+
+    /// Notes that a connection has let the episode go; undone by the next [`open`](Self::open) or [`seen`](Self::seen)
+    /// of that key. Called after all evidence up to then. Best effort: nothing is reported.
+    fn left(&self, _left: &Left) {}
 }
 
 /// A driver that records nothing: the board without a repository behind it.

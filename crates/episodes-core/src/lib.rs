@@ -9,7 +9,8 @@
 //! outside its lock and one call at a time per episode, by whatever [`board::Run`] it is given.
 //!
 //! A server names its connections with [`peers::PeerBoard`] and tells [`EpisodeBoard`] what they do: `attach`, `touch`
-//! for every message, `detach` when one goes, `finish` when a client ends its sitting. It calls `reap` when
+//! for every message, `hold` and `release` for streams, `detach` when one goes, `finish` when a client ends its sitting.
+//! It calls `reap` when
 //! [`EpisodeBoard::next_due`] says so; nothing happens by itself.
 //!
 //! What stays true: a peer holds at most one episode; a lost connection detaches and never closes; what is held never
@@ -32,3 +33,6 @@ use std::time::Duration;
 
 /// How long an episode whose connection was seen to go waits for its client before it expires.
 pub const REATTACH_GRACE: Duration = Duration::from_secs(15 * 60);
+
+/// How long an episode waits whose caller has no hold and says nothing: silence is not loss.
+pub const HANDLE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);

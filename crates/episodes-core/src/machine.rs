@@ -11,6 +11,7 @@ mod calls;
 mod due;
 mod ends;
 mod entry;
+mod holds;
 mod seats;
 
 use std::collections::{BTreeSet, HashMap};
@@ -25,8 +26,8 @@ pub(crate) use calls::{Call, Completion, Ticket, Work};
 pub(crate) use due::Due;
 pub(crate) use ends::End;
 
-use ends::Memory;
-use entry::{Entries, Entry, Record, Takeover};
+use ends::{Asked, Memory};
+use entry::{Entries, Entry, Joining, Record, Takeover, Wait};
 use seats::{Seat, Seats};
 
 #[cfg(test)]
@@ -41,6 +42,8 @@ pub(crate) struct Machine {
     entries: Entries,
     by_key: HashMap<EpisodeKey, u32>,
     seats: Seats,
+    /// How many streams of a peer are open, where some are.
+    streams: HashMap<PeerId, u32>,
     /// Who took the episode of a peer that has not been told yet.
     taken_by: HashMap<PeerId, PeerId>,
     memories: HashMap<PeerId, Memory>,
@@ -62,8 +65,14 @@ pub(crate) struct Machine {
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) peer: PeerId,
+    /// Whether the peer is an open process, which is its hold.
+    pub(crate) by_process: bool,
     pub(crate) key: EpisodeKey,
     pub(crate) client: Option<String>,
+    /// The hash of the handle that was minted for it.
+    pub(crate) handle: Option<String>,
+    /// Whether it is whom an earlier server knew.
+    pub(crate) again: bool,
 }
 
 /// What comes next for somebody who attaches.
@@ -92,8 +101,8 @@ pub(crate) struct Seated {
 #[derive(Debug)]
 pub(crate) struct Departure {
     pub(crate) episode: ConnectionEpisode,
-    /// Its last evidence is to be told; nobody waits for that.
-    pub(crate) seen: Option<Call>,
+    /// That, and its last evidence, is to be told; nobody waits for that.
+    pub(crate) tell: Option<Call>,
 }
 
 impl Machine {
@@ -103,6 +112,7 @@ impl Machine {
             entries: Entries::default(),
             by_key: HashMap::new(),
             seats: Seats::default(),
+            streams: HashMap::new(),
             taken_by: HashMap::new(),
             memories: HashMap::new(),
             deadlines: BTreeSet::new(),
@@ -122,31 +132,34 @@ impl Machine {
         let wall_ms = now.wall_ms;
         let now = self.tick(now);
         let Some(&slot) = self.by_key.get(&wish.key) else {
+            if wish.again {
+                return Err(BoardError::NotFound { key: wish.key.clone() });
+            }
             let slot = self.insert(Entry::new(wish.key.clone(), rfc3339(wall_ms), now));
             return Ok(self.seat(slot, wish, None, now));
         };
         let entry = self.entries.of(slot);
         let holds = entry.holder == Some(wish.peer);
-        if holds && matches!(entry.record, Record::Recorded | Record::Nothing) {
+        let overdue = self.overdue(slot, self.counted());
+        let answered = matches!(entry.record, Record::Recorded | Record::Nothing);
+        if holds && !overdue && answered && wish.handle.is_none() {
             return Ok(self.hold_on(slot, now));
         }
         if entry.call.is_some() {
             return Ok(Attach::Wait);
         }
-        if entry.ending.is_some() || entry.overdue(self.counted()) {
+        if entry.ending.is_some() || overdue {
             if !self.has_room() {
                 return Err(no_room());
             }
             // Only what is overdue or has its reason already comes here, so the reason given does not count.
-            return Ok(Attach::CloseFirst(self.begin_close(slot, CloseReason::Expired, None, false)));
+            self.unseat(slot, Some(wish.peer));
+            return Ok(Attach::CloseFirst(self.begin_close(slot, CloseReason::Expired, Asked::default())));
         }
         if holds {
-            self.touch_held(wish.peer);
-            self.seats.told(wish.peer);
-            let open = self.ask_to_open(slot);
-            return Ok(Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None })));
+            return Ok(self.sit_again(slot, wish, now));
         }
-        let takeover = self.takeover(slot, wish.peer, now)?;
+        let takeover = self.takeover(slot, wish, now)?;
         Ok(self.seat(slot, wish, takeover, now))
     }
 
@@ -168,11 +181,12 @@ impl Machine {
         let now = self.tick(now);
         self.memories.remove(&peer);
         self.taken_by.remove(&peer);
+        self.streams.remove(&peer);
         match self.held_by(peer) {
             Some(slot) => {
                 self.depart(slot, peer);
-                let seen = self.tell_departed(slot);
-                Some(Departure { episode: self.view(slot, now), seen })
+                let tell = self.tell_departed(slot);
+                Some(Departure { episode: self.view(slot, now), tell })
             }
             None => {
                 self.seats.vacate(peer);
@@ -194,15 +208,10 @@ impl Machine {
             attachments: adopted.attachments,
             repository: adopted.line,
             record: Record::Recorded,
-            expires_at: Some(expires_at),
+            wait: Some(Wait { expires_at, limit: nanoseconds(self.limits.grace), lost_at: None }),
             ..Entry::new(adopted.key, adopted.opened_at, silent_since)
         });
         self.refile(slot);
-    }
-
-    /// Moves every deadline by `gap`.
-    pub(crate) fn excuse(&mut self, gap: Duration) {
-        self.excused = self.excused.saturating_add(nanoseconds(gap));
     }
 
     /// All episodes, in no order.
@@ -222,7 +231,7 @@ impl Machine {
         self.by_key.get(key).map(|slot| self.view(*slot, now))
     }
 
-    /// The episode that the peer holds.
+    /// The episode that the peer is seated at.
     pub(crate) fn of_peer(&mut self, peer: PeerId, now: Moment) -> Option<ConnectionEpisode> {
         let now = self.tick(now);
         self.held_by(peer).map(|slot| self.view(slot, now))
@@ -265,9 +274,14 @@ impl Machine {
     }
 
     /// Whom the peer takes the episode from, if from anybody; refused where two keep taking it back.
-    fn takeover(&self, slot: u32, peer: PeerId, now: i64) -> Result<Option<Takeover>, BoardError> {
+    /// Whom an earlier server knew takes nothing from those who came since.
+    fn takeover(&self, slot: u32, wish: &Wish, now: i64) -> Result<Option<Takeover>, BoardError> {
         let entry = self.entries.of(slot);
-        let Some(from) = entry.holder else { return Ok(None) };
+        let Some(from) = self.shown_holder(slot) else { return Ok(None) };
+        if wish.again {
+            return Err(BoardError::HeldByOther { key: entry.key.clone(), peer: from });
+        }
+        let peer = wish.peer;
         let returned = entry.takeover.filter(|last| {
             (last.by, last.from) == (from, peer) && now.saturating_sub(last.at) < nanoseconds(self.limits.grace)
         });
@@ -284,32 +298,58 @@ impl Machine {
         if let Some(left) = left {
             self.depart(left, wish.peer);
         }
-        if let Some(Takeover { from, .. }) = takeover {
+        // Also where it is no take-over, since nothing was heard for a while.
+        if let Some(from) = self.entries.of(slot).holder {
             self.seats.lose(from);
             self.taken_by.insert(from, wish.peer);
         }
         self.memories.remove(&wish.peer);
         self.taken_by.remove(&wish.peer);
-        self.seats.hold(wish.peer, slot, now);
         let entry = self.entries.of_mut(slot);
-        entry.resumed = entry.attachments > 0;
-        entry.attachments += 1;
         entry.holder = Some(wish.peer);
         entry.last_holder = Some(wish.peer);
         entry.witnessed = true;
         entry.takeover = takeover;
-        (entry.expires_at, entry.retry_at, entry.tell_at) = (None, None, None);
-        if wish.client.is_some() {
-            entry.client.clone_from(&wish.client);
-        }
+        entry.wait = None;
+        entry.joining = Joining { handle: None, again: wish.again, took_over: takeover.is_some() };
+        self.sit(slot, wish, !wish.again, now);
         // The opening first: somebody waits for it.
         let open = self.ask_to_open(slot);
         let left = left.map(|left| {
-            let seen = self.tell_departed(left);
-            Departure { episode: self.view(left, now), seen }
+            let tell = self.tell_departed(left);
+            Departure { episode: self.view(left, now), tell }
         });
         let taken_over_from = takeover.map(|takeover| takeover.from);
         Attach::Seated(Box::new(Seated { open, taken_over_from, left }))
+    }
+
+    /// Seats the peer once more at what it holds: an opening that failed is tried again, or a handle was minted.
+    fn sit_again(&mut self, slot: u32, wish: &Wish, now: i64) -> Attach {
+        if wish.handle.is_some() {
+            self.entries.of_mut(slot).joining = Joining { again: wish.again, ..Joining::default() };
+        }
+        self.sit(slot, wish, wish.handle.is_some() && !wish.again, now);
+        let open = self.ask_to_open(slot);
+        Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None }))
+    }
+
+    /// Gives the peer its seat, with this attachment as evidence, whether it counts or not.
+    fn sit(&mut self, slot: u32, wish: &Wish, counts: bool, now: i64) {
+        self.seats.hold(wish.peer, slot, now);
+        let hold = self.hold_of(wish.peer, wish.by_process);
+        let entry = self.entries.of_mut(slot);
+        (entry.hold, entry.by_process) = (hold, wish.by_process);
+        if counts || wish.again {
+            entry.resumed = entry.attachments > 0;
+        }
+        entry.attachments += u32::from(counts);
+        entry.owe_nothing();
+        if wish.handle.is_some() {
+            entry.joining.handle.clone_from(&wish.handle);
+        }
+        if wish.client.is_some() {
+            entry.client.clone_from(&wish.client);
+        }
     }
 
     /// Begins the call that opens or joins the episode; without room it is put off.
@@ -330,23 +370,10 @@ impl Machine {
         let peer = entry.last_holder.expect("only an episode that was attached in this process is opened");
         entry.record = Record::Asked;
         entry.retry_at = None;
-        let opening = Opening { key: entry.key.clone(), peer, client: entry.client.clone() };
+        let Joining { handle, again, took_over } = entry.joining.clone();
+        let client = entry.client.clone();
+        let opening = Opening { key: entry.key.clone(), peer, client, handle, again, took_over };
         self.begin(slot, Work::Open(opening), background)
-    }
-
-    /// Detaches what the peer holds: the grace runs from now, and evidence that is not yet told is owed.
-    fn depart(&mut self, slot: u32, peer: PeerId) {
-        let counted = self.counted();
-        let left = self.seats.vacate(peer).expect("a holder has a seat");
-        let entry = self.entries.of_mut(slot);
-        entry.holder = None;
-        entry.takeover = None;
-        entry.evidence = left.evidence;
-        entry.expires_at = Some(counted.saturating_add(nanoseconds(self.limits.grace)));
-        if left.untold {
-            entry.tell_at = Some(counted);
-        }
-        self.refile(slot);
     }
 
     fn touch_held(&mut self, peer: PeerId) -> Seat {
@@ -376,14 +403,15 @@ impl Machine {
 
     fn view(&self, slot: u32, now: i64) -> ConnectionEpisode {
         let entry = self.entries.of(slot);
+        let holder = self.shown_holder(slot);
         ConnectionEpisode {
             external_id: entry.key.external_id.as_str().into(),
             provider: entry.key.provider.as_str().into(),
-            peer: entry.holder,
+            peer: holder,
             opened_at: entry.opened_at.clone(),
             last_activity_seconds_ago: duration(now.saturating_sub(self.evidence(slot))).as_secs(),
             attachments: entry.attachments,
-            state: match entry.holder {
+            state: match holder {
                 Some(_) => ConnectionEpisodeState::Open,
                 None => ConnectionEpisodeState::Detached,
             },

@@ -35,6 +35,8 @@ pub enum Transport {
     Stdio,
     /// One HTTP session.
     Http,
+    /// A caller whose protocol has no connection; for it the handle is the connection.
+    Handle,
 }
 
 impl Transport {
@@ -44,6 +46,7 @@ impl Transport {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "http",
+            Self::Handle => "handle",
         }
     }
 }

@@ -8,19 +8,18 @@ mod initialize;
 mod reply;
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::Duration;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use majordomus_capability::Context;
 use majordomus_capability::project::mcp::{Call, Revision, Tools};
-use majordomus_episodes_core::board::{EpisodeBoard, Touch};
-use majordomus_episodes_core::peers::{Peer, PeerBoard, Transport};
-use majordomus_records::Store;
+use majordomus_capability::{Context, Refusal, Shared};
+use majordomus_episodes_core::board::Touch;
+use majordomus_episodes_core::peers::{Peer, Transport};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use frame::{Frame, Line, Request};
-use reply::{Failure, Fault};
+pub(crate) use frame::{Called, Era, Frame, Line, Request, read};
+pub(crate) use reply::{Failure, Fault, error, error_without_id};
 
 /// The most messages of one batch: a short line must not cost a long answer without end.
 pub const BATCH_MAX: usize = 100;
@@ -30,8 +29,10 @@ pub const BATCH_MAX: usize = 100;
 pub enum Handled {
     /// Nothing but space; it is no evidence and has no answer.
     Blank,
-    /// JSON, whatever it said.
+    /// JSON that is a message, or a batch of such, whatever it said.
     Message,
+    /// JSON that is no message here; it was answered with an error.
+    Invalid,
     /// Not JSON in UTF-8; it was answered with a parse error.
     Malformed,
 }
@@ -44,38 +45,24 @@ pub enum Handled {
 pub struct Session {
     tools: Arc<Tools>,
     context: Context,
+    peer: Peer,
     revision: Option<Revision>,
-    notice: Option<String>,
-    ended: bool,
+    notice: Mutex<Option<Box<str>>>,
 }
 
 impl Session {
-    /// Begins a session as a new peer of `peers`; `provider` is who draws the boundary of what it attaches.
+    /// Begins a session as a new peer.
     #[must_use]
-    pub fn new(board: EpisodeBoard, peers: PeerBoard, tools: Arc<Tools>, provider: &str, transport: Transport) -> Self {
-        let peer = peers.attach(transport);
-        let context = Context::new(board, peers, peer, provider);
-        Self { tools, context, revision: None, notice: None, ended: false }
-    }
-
-    /// Says how long the board lets a detached episode wait, where that is not the usual grace.
-    #[must_use]
-    pub fn with_grace(mut self, grace: Duration) -> Self {
-        self.context.grace = grace;
-        self
-    }
-
-    /// Gives the session the records of its checkout to read.
-    #[must_use]
-    pub fn with_records(mut self, records: Option<Store>) -> Self {
-        self.context.records = records;
-        self
+    pub fn new(shared: Arc<Shared>, tools: Arc<Tools>, transport: Transport) -> Self {
+        let peer = shared.peers.attach(transport);
+        let context = Context::of_peer(shared, peer.clone());
+        Self { tools, context, peer, revision: None, notice: Mutex::default() }
     }
 
     /// This session's name on the boards.
     #[must_use]
     pub fn peer(&self) -> &Peer {
-        &self.context.peer
+        &self.peer
     }
 
     /// The revision that was negotiated, once it was.
@@ -89,8 +76,27 @@ impl Session {
     /// A request is answered once. Notifications and responses are not answered, whatever is wrong with them. Every message
     /// is evidence of the client at work, valid or not.
     pub fn handle(&mut self, line: &[u8], out: &mut Vec<u8>) -> Handled {
-        let batches = self.revision.is_some_and(Revision::has_batches);
-        let line = frame::read(line, batches);
+        let read = frame::read(line, self.has_batches());
+        let Line::One(Frame::Request(request)) = &read else { return self.answer(read, out) };
+        if request.era() == Era::Modern || request.method != "initialize" {
+            return self.answer(read, out);
+        }
+        self.touch();
+        self.initialize(request, out);
+        out.push(b'\n');
+        Handled::Message
+    }
+
+    /// Negotiates, and appends the answer without a newline. It is no evidence: a client that only begins does no work.
+    pub(crate) fn initialize(&mut self, request: &Request<'_>, out: &mut Vec<u8>) {
+        match initialize::initialize(self, request.params) {
+            Ok(result) => reply::result(out, request.id, &result),
+            Err(failure) => reply::error(out, request.id, &failure),
+        }
+    }
+
+    /// Answers what was read of one line, like [`handle`](Self::handle), in a session that has begun already.
+    pub(crate) fn answer(&self, line: Line<'_>, out: &mut Vec<u8>) -> Handled {
         if matches!(line, Line::Blank) {
             return Handled::Blank;
         }
@@ -103,13 +109,11 @@ impl Session {
                 Handled::Malformed
             }
             Line::One(frame) => {
-                self.answer(frame, true, out);
-                Handled::Message
+                let handled = if matches!(frame, Frame::Invalid { .. }) { Handled::Invalid } else { Handled::Message };
+                self.frame(frame, true, out);
+                handled
             }
-            Line::Batch(frames) => {
-                self.batch(frames, batches, out);
-                Handled::Message
-            }
+            Line::Batch(frames) => self.batch(frames, out),
         };
         if out.len() > before {
             out.push(b'\n');
@@ -118,60 +122,90 @@ impl Session {
     }
 
     /// Answers a line of which nothing was kept because it was longer than `limit` bytes.
-    pub fn too_long(&mut self, limit: usize, out: &mut Vec<u8>) {
+    pub fn too_long(&self, limit: usize, out: &mut Vec<u8>) {
         self.touch();
         self.complain(Fault::InvalidRequest, format!("the message is longer than {limit} bytes"), out);
         out.push(b'\n');
     }
 
     /// Ends the session: its peer leaves, and the episode that it held waits for its client. Repeated, it does nothing.
-    pub fn end(&mut self) {
-        if !std::mem::replace(&mut self.ended, true) {
-            self.context.peers.detach(&self.context.peer);
-            self.context.board.detach(&self.context.peer);
+    pub fn end(&self) {
+        self.context.shared.peers.detach(&self.peer);
+        self.context.shared.board.detach(&self.peer);
+    }
+
+    /// Whether several messages may come as one array.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.revision.is_some_and(Revision::has_batches)
+    }
+
+    /// Whether answering may take a disk, so that it must not be done where others would wait for it.
+    pub(crate) fn may_wait(&self, line: &Line<'_>) -> bool {
+        let waits = |frame: &Frame<'_>| {
+            let Frame::Request(request) = frame else { return false };
+            let Some(Called { name: Some(name), arguments }) = request.called() else { return false };
+            self.tools.may_wait(name, arguments.map_or("", RawValue::get))
+        };
+        match line {
+            Line::Blank | Line::Broken => false,
+            Line::One(frame) => waits(frame),
+            Line::Batch(frames) => frames.iter().any(waits),
         }
     }
 
-    fn touch(&mut self) {
-        self.context.peers.touch(&self.context.peer);
-        match self.context.board.touch(&self.context.peer) {
-            Touch::None | Touch::Held => {}
-            Touch::Lost { by: Some(peer) } => {
-                self.notice = Some(format!(
-                    "Connection {peer} attached under this session's external_id and took its episode over; what happens \
-                     here no longer counts as its activity. If that was not you, attach again with an external_id that \
-                     belongs to this conversation alone."
-                ));
-            }
-            Touch::Lost { by: None } => {
-                self.notice = Some(
-                    "This session's episode was ended from elsewhere; call majordomus_session_attach again to go on with \
-                     a new one."
-                        .into(),
-                );
-            }
+    /// Appends the refusal of a request that is not even tried: a result that the model can read where it calls a
+    /// tool, else an error.
+    pub(crate) fn refuse(&self, request: &Request<'_>, refusal: &Refusal, out: &mut Vec<u8>) {
+        match self.revision.filter(|_| request.method == "tools/call") {
+            Some(_) => reply::result(out, request.id, &self.tools.refuse(refusal)),
+            None => reply::error(out, request.id, &Failure::new(Fault::Internal, refusal.to_string())),
         }
     }
 
-    fn batch(&mut self, frames: Vec<Frame<'_>>, supported: bool, out: &mut Vec<u8>) {
+    /// Notes a message of the client.
+    pub(crate) fn touch(&self) {
+        self.context.shared.peers.touch(&self.peer);
+        let notice = match self.context.shared.board.touch(&self.peer) {
+            Touch::None | Touch::Held => return,
+            Touch::Lost { by: Some(peer) } => format!(
+                "Connection {peer} attached under this session's external_id and took its episode over; what happens \
+                 here no longer counts as its activity. If that was not you, attach again with an external_id that \
+                 belongs to this conversation alone."
+            ),
+            Touch::Lost { by: None } => "This session's episode was ended from elsewhere; call \
+                 majordomus_session_attach again to go on with a new one."
+                .into(),
+        };
+        *self.notice() = Some(notice.into());
+    }
+
+    fn notice(&self) -> MutexGuard<'_, Option<Box<str>>> {
+        self.notice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn batch(&self, frames: Vec<Frame<'_>>, out: &mut Vec<u8>) -> Handled {
         let refused = match frames.len() {
-            _ if !supported => {
-                Cow::Borrowed("batches are not part of this protocol revision; send one message per line")
+            _ if !self.has_batches() => {
+                Cow::Borrowed("batches are not part of this protocol revision; send one message at a time")
             }
             0 => "the batch is empty".into(),
-            1..=BATCH_MAX => return self.each(frames, out),
+            1..=BATCH_MAX => {
+                self.each(frames, out);
+                return Handled::Message;
+            }
             more => format!("the batch has {more} messages; at most {BATCH_MAX} are allowed").into(),
         };
         self.complain(Fault::InvalidRequest, refused, out);
+        Handled::Invalid
     }
 
-    fn each(&mut self, frames: Vec<Frame<'_>>, out: &mut Vec<u8>) {
+    fn each(&self, frames: Vec<Frame<'_>>, out: &mut Vec<u8>) {
         let before = out.len();
         for frame in frames {
             // An array without answers is never written, so each answer brings the byte in front of it.
             let mark = out.len();
             out.push(if mark == before { b'[' } else { b',' });
-            self.answer(frame, false, out);
+            self.frame(frame, false, out);
             if out.len() == mark + 1 {
                 out.truncate(mark);
             }
@@ -181,9 +215,9 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, frame: Frame<'_>, alone: bool, out: &mut Vec<u8>) {
+    fn frame(&self, frame: Frame<'_>, alone: bool, out: &mut Vec<u8>) {
         match frame {
-            Frame::Notification | Frame::Response => {}
+            Frame::Notification { .. } | Frame::Response => {}
             Frame::Invalid { id: Some(id), why } => reply::error(out, id, &Failure::new(Fault::InvalidRequest, why)),
             Frame::Invalid { id: None, why } => self.complain(Fault::InvalidRequest, why, out),
             Frame::Request(request) => match self.request(&request, alone) {
@@ -198,9 +232,14 @@ impl Session {
         reply::error_without_id(out, self.revision, &Failure::new(fault, message));
     }
 
-    fn request(&mut self, request: &Request<'_>, alone: bool) -> Result<Cow<'_, str>, Failure> {
+    fn request(&self, request: &Request<'_>, alone: bool) -> Result<Cow<'_, str>, Failure> {
+        if request.era() == Era::Modern && request.method != "server/discover" {
+            return Err(Failure::new(Fault::InvalidRequest, LEGACY_ONLY));
+        }
         match (request.method.as_ref(), self.revision) {
-            ("initialize", _) if alone => initialize::initialize(self, request.params).map(Cow::Owned),
+            ("initialize", _) if alone => {
+                Err(Failure::new(Fault::InvalidRequest, "this session has begun; initialize begins another one"))
+            }
             ("initialize", _) => Err(Failure::new(Fault::InvalidRequest, "initialize cannot be part of a batch")),
             ("ping", _) => Ok(Cow::Borrowed("{}")),
             // A client of a later era probes with it and falls back to initialize on the same process.
@@ -216,23 +255,25 @@ impl Session {
                 }
                 Ok(Cow::Borrowed(self.tools.list(revision).get()))
             }
-            ("tools/call", Some(revision)) => self.call(revision, request.params).map(Cow::Owned),
+            ("tools/call", Some(revision)) => self.call(revision, request).map(Cow::Owned),
             (_, Some(_)) => Err(unknown_method()),
         }
     }
 
-    fn call(&mut self, revision: Revision, raw: Option<&RawValue>) -> Result<String, Failure> {
-        let params: CallParams<'_> = params(raw)?;
-        let Some(name) = params.name.and_then(frame::string) else {
+    fn call(&self, revision: Revision, request: &Request<'_>) -> Result<String, Failure> {
+        let called = request.called().ok_or_else(bad_params)?;
+        let Some(name) = &called.name else {
             return Err(Failure::new(Fault::InvalidParams, "tools/call needs the name of a tool"));
         };
-        let call = Call { name: &name, arguments: params.arguments, notice: self.notice.as_deref() };
+        // Told with this result, or with the next one where there is no tool of that name.
+        let notice = mem::take(&mut *self.notice());
+        let call = Call { name, arguments: called.arguments, notice: notice.as_deref() };
         match self.tools.call(&self.context, revision, call) {
-            Ok(result) => {
-                self.notice = None;
-                Ok(Box::<str>::from(result).into_string())
-            }
+            Ok(result) => Ok(result),
             Err(unknown) => {
+                if notice.is_some() {
+                    *self.notice() = notice;
+                }
                 let names = self.tools.names().collect::<Vec<_>>().join(", ");
                 Err(Failure::new(Fault::InvalidParams, format!("{unknown}; the tools are {names}")))
             }
@@ -246,28 +287,24 @@ impl Drop for Session {
     }
 }
 
+/// What a client of a later era is told: as a server would that has never heard of it, so that it begins with
+/// `initialize`.
+pub(crate) const LEGACY_ONLY: &str =
+    "this server speaks the revisions that begin with initialize; send initialize first";
+
 #[derive(Default, Deserialize)]
 struct ListParams<'a> {
     #[serde(borrow)]
     cursor: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-struct CallParams<'a> {
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+/// Reads parameters, or says what they should be.
+fn params<'a, P: Default + Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<P, Failure> {
+    frame::params(raw).ok_or_else(bad_params)
 }
 
-/// Reads parameters: an object, or nothing at all.
-fn params<'a, P: Default + Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<P, Failure> {
-    let Some(raw) = raw else {
-        return Ok(P::default());
-    };
-    // serde would also take an array for a struct, member by member.
-    let read = raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten();
-    read.ok_or_else(|| Failure::new(Fault::InvalidParams, "params is not an object with each member once"))
+fn bad_params() -> Failure {
+    Failure::new(Fault::InvalidParams, "params is not an object with each member once")
 }
 
 fn unknown_method() -> Failure {

@@ -17,31 +17,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use majordomus_capability::Registry;
+use majordomus_capability::Shared;
+use majordomus_capability::project::mcp::Tools;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
-use majordomus_episodes_core::ids::Provider;
-use majordomus_episodes_core::peers::PeerBoard;
-use majordomus_episodes_core::{EpisodeBoard, REATTACH_GRACE};
-
-use majordomus_records::Store;
 
 use watchdog::Watchdog;
 
 /// What a session is served with.
 #[non_exhaustive]
 pub struct StdioOptions {
-    /// The episodes.
-    pub board: EpisodeBoard,
-    /// The connections.
-    pub peers: PeerBoard,
+    /// The boards, and what calls to them have in common.
+    pub shared: Arc<Shared>,
     /// What can be called.
-    pub registry: Registry,
-    /// Who draws the boundary of what is attached: `generic` by default.
-    pub provider: String,
-    /// How long the board lets a detached episode wait: what a client is told.
-    pub grace: Duration,
-    /// The records of the checkout; none outside a repository.
-    pub records: Option<Store>,
+    pub tools: Arc<Tools>,
+    /// Whether the loop acts on the board's deadlines; not where a [`Keeper`](crate::Keeper) does.
+    pub judges: bool,
     /// The clock of both boards.
     pub clock: Arc<dyn Clock>,
     /// Takes one line for a person, rarely; nothing by default.
@@ -51,16 +41,13 @@ pub struct StdioOptions {
 }
 
 impl StdioOptions {
-    /// Serves `registry` on these boards, everything else by default.
+    /// Serves what is shared, everything else by default.
     #[must_use]
-    pub fn new(board: EpisodeBoard, peers: PeerBoard, registry: Registry) -> Self {
+    pub fn new(shared: Arc<Shared>) -> Self {
         Self {
-            board,
-            peers,
-            registry,
-            provider: Provider::GENERIC.into(),
-            grace: REATTACH_GRACE,
-            records: None,
+            tools: Arc::new(Tools::new(shared.registry.clone())),
+            shared,
+            judges: true,
             clock: Arc::new(SystemClock),
             diagnostics: Box::new(|_| {}),
             limits: Limits::default(),
@@ -71,7 +58,7 @@ impl StdioOptions {
 impl fmt::Debug for StdioOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioOptions")
-            .field("provider", &self.provider)
+            .field("shared", &self.shared)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

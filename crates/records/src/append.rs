@@ -57,6 +57,8 @@ impl Store {
             client: None,
             source: None,
             took_over: false,
+            handle: None,
+            again: false,
             opened: None,
             ended: None,
             facts: None,

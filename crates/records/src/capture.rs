@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use majordomus_episodes_core::EpisodeKey;
+use majordomus_episodes_core::driver::Judged;
+use majordomus_episodes_core::{CloseReason, EpisodeKey};
 use majordomus_providers::{EpisodeSource, EventKind, Provider, Unreadable, read};
 
 use crate::checkout::{Checkout, NotInGit};
 use crate::clock::rfc3339;
 use crate::compose::Composed;
-use crate::ending::{EndedAs, Ending};
+use crate::ending::{EndedAs, Ending, Own};
 use crate::holder::Holder;
 use crate::joining::{Joined, Joining, Marked};
 use crate::line::{EndOutcome, Kind, Witness};
@@ -103,8 +104,18 @@ pub struct Event<'a> {
     pub connection: Option<(&'a Holder, u64)>,
     /// What the client says it is.
     pub client: Option<&'a str>,
+    /// The hash of the handle that was minted for an attachment.
+    pub handle: Option<&'a str>,
+    /// Whether it is whom an earlier server knew who attaches.
+    pub again: bool,
+    /// Whether it was taken from another connection of this process that still held it.
+    pub took_over: bool,
+    /// Whether an operator asked for the end.
+    pub by_operator: bool,
     /// How long ago this process last saw the client at work, where it knows better than the log.
     pub last_evidence_ago: Option<Duration>,
+    /// By which length this process judged that it is over.
+    pub judged: Option<Judged>,
 }
 
 /// Runs a hook's call from its payload to the line that it reports.
@@ -133,7 +144,12 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
         reason: event.reason.as_deref(),
         connection: None,
         client: None,
+        handle: None,
+        again: false,
+        took_over: false,
+        by_operator: false,
         last_evidence_ago: None,
+        judged: None,
     };
     let captured = record(&store, &event)?;
     if provider.episode == EpisodeSource::Hooks {
@@ -196,6 +212,9 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
                 source: event.source,
                 is_mark: event.source.is_some_and(|source| marks.contains(&source)),
                 is_resume: event.source.is_some_and(|source| event.provider.is_switch(source)),
+                handle: event.handle,
+                again: event.again,
+                took_over: event.took_over,
             };
             if joining.is_resume {
                 store.note_resumed(event.provider.id);
@@ -220,14 +239,17 @@ fn ending<'a>(event: &Event<'a>, witness: Witness) -> Ending<'a> {
     let reason = event.reason.unwrap_or("unknown");
     let holder = event.connection.map(|(holder, _)| holder.id());
     let by_connection = witness == Witness::Connection;
-    if let (true, "expired", Some(own)) = (by_connection, reason, holder) {
-        return Ending::Silence { own: Some((own, event.last_evidence_ago.unwrap_or(Duration::MAX))) };
+    if let (true, "expired", Some(holder)) = (by_connection, reason, holder) {
+        let last_evidence_ago = event.last_evidence_ago.unwrap_or(Duration::MAX);
+        return Ending::Silence { own: Some(Own { holder, last_evidence_ago, judged: event.judged }) };
     }
-    let deliberate = event.provider.is_deliberate(reason);
+    let by_operator = event.by_operator && reason == CloseReason::Detach.as_str();
+    let deliberate = by_operator || event.provider.is_deliberate(reason);
     Ending::Said {
         outcome: if deliberate { EndOutcome::Closed } else { EndOutcome::Interrupted },
         reason,
         witness: match (by_connection, reason) {
+            _ if by_operator => Witness::Operator,
             (true, "expired") => Witness::Reaper,
             (true, "shutdown") => Witness::Shutdown,
             _ => witness,
@@ -259,7 +281,7 @@ pub fn report(event: &Event<'_>, captured: &Captured) -> String {
         }
         Captured::Ended(EndedAs::Ended { outcome, record, .. }) => {
             let reason = visible(&redact(event.reason.unwrap_or("unknown")).0);
-            format!("episode closed ({}, reason {reason}) into {record}", outcome.as_str())
+            ended_line(*outcome, &reason, record)
         }
         Captured::Ended(EndedAs::NothingOpen { .. }) => {
             let key = visible(&redact(event.key.external_id.as_str()).0);
@@ -270,6 +292,12 @@ pub fn report(event: &Event<'_>, captured: &Captured) -> String {
         }
         Captured::Ended(EndedAs::HeldElsewhere) => "no episode was closed: another connection holds it".into(),
     }
+}
+
+/// What is reported of an episode that has ended.
+#[must_use]
+pub fn ended_line(outcome: EndOutcome, reason: &str, record: &str) -> String {
+    format!("episode closed ({}, reason {reason}) into {record}", outcome.as_str())
 }
 
 /// The line that says why nothing was recorded.

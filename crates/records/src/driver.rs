@@ -1,13 +1,12 @@
 //! What joins the board of a server to the repository: in this process, or through the command.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use majordomus_episodes_core::driver::{Closing, Known, Opening, Outcome, Report, Seen};
+use majordomus_episodes_core::driver::{Closing, Judged, Known, Left, Opening, Outcome, Report, Seen};
 use majordomus_episodes_core::{CloseReason, EpisodeDriver, EpisodeKey, PeerId};
 use majordomus_providers::EventKind;
 
@@ -25,8 +24,6 @@ pub struct RecordDriver {
     holder: Holder,
     /// Sessions that have ended and whose records still wait.
     waiting: Mutex<Vec<String>>,
-    /// What each connection joined last, as the hash of its key.
-    joined: Mutex<HashMap<PeerId, String>>,
 }
 
 impl RecordDriver {
@@ -35,7 +32,7 @@ impl RecordDriver {
     /// # Errors
     /// [`StoreError::Random`] where the machine has no random bytes.
     pub fn new(store: Store) -> Result<Self, StoreError> {
-        Ok(Self { store, holder: Holder::new(holder_id()?), waiting: Mutex::default(), joined: Mutex::default() })
+        Ok(Self { store, holder: Holder::new(holder_id()?), waiting: Mutex::default() })
     }
 
     /// The episodes it records into.
@@ -88,7 +85,12 @@ impl RecordDriver {
             reason: with.reason.map(CloseReason::as_str),
             connection: Some((&self.holder, with.peer.map_or(0, PeerId::number))),
             client: with.client,
+            handle: with.handle,
+            again: with.again,
+            took_over: with.took_over,
+            by_operator: with.by_operator,
             last_evidence_ago: with.last_evidence_ago,
+            judged: with.judged,
         };
         match capture::record(&self.store, &event) {
             Ok(captured) => {
@@ -133,42 +135,58 @@ impl RecordDriver {
 struct With<'a> {
     peer: Option<PeerId>,
     client: Option<&'a str>,
+    handle: Option<&'a str>,
+    again: bool,
+    took_over: bool,
     reason: Option<CloseReason>,
+    by_operator: bool,
     last_evidence_ago: Option<Duration>,
+    judged: Option<Judged>,
 }
 
 impl EpisodeDriver for RecordDriver {
     fn open(&self, opening: &Opening) -> Report {
-        let key = key_hash(&opening.key);
-        let left = {
-            let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever had it before has been taken over from, and lets nothing go any more by leaving.
-            joined.retain(|peer, held| *peer == opening.peer || *held != key);
-            joined.insert(opening.peer, key.clone())
+        let with = With {
+            peer: Some(opening.peer),
+            client: opening.client.as_deref(),
+            handle: opening.handle.as_deref(),
+            again: opening.again,
+            took_over: opening.took_over,
+            ..With::default()
         };
-        // A connection that joins another episode has let the earlier one go.
-        if let Some(left) = left.filter(|left| *left != key) {
-            self.holder.release(&self.store.now(), &left);
-        }
-        let with = With { peer: Some(opening.peer), client: opening.client.as_deref(), ..With::default() };
         self.run(&opening.key, EventKind::Start, with)
     }
 
     fn close(&self, closing: &Closing) -> Report {
-        let with =
-            With { reason: Some(closing.reason), last_evidence_ago: closing.last_evidence_ago, ..With::default() };
+        let with = With {
+            reason: Some(closing.reason),
+            by_operator: closing.by_operator,
+            last_evidence_ago: closing.last_evidence_ago,
+            judged: closing.judged,
+            ..With::default()
+        };
         let report = self.run(&closing.key, EventKind::End, with);
-        if report.outcome == Outcome::Recorded {
-            self.holder.release(&self.store.now(), &key_hash(&closing.key));
+        // Also where somebody else has ended it: what this process says of it is asked for by nobody.
+        if matches!(report.outcome, Outcome::Recorded | Outcome::Nothing) {
+            self.holder.forget(&self.store.now(), &key_hash(&closing.key));
         }
         report
     }
 
     fn seen(&self, seen: &Seen) {
-        if let Some(peer) = seen.peer {
-            // Evidence that cannot be written now is in the next line; nothing waits for it.
-            let _ = self.store.seen(&seen.key, (self.holder.id(), peer.number()), seen.ago);
+        let Some(peer) = seen.peer else { return };
+        // Evidence that cannot be written now is in the next line; nothing waits for it.
+        let ours = self.store.seen(&seen.key, (self.holder.id(), peer.number()), seen.ago).unwrap_or(false);
+        if ours && !self.holder.holds(&key_hash(&seen.key)) {
+            // Where this cannot be written, others still judge by the evidence.
+            let _ = self.store.hold(&self.holder, self.store.state().preferred(), &self.store.now(), &seen.key);
         }
+    }
+
+    fn left(&self, left: &Left) {
+        let now = self.store.now();
+        let since = now.before(left.ago);
+        self.holder.let_go(&now, &key_hash(&left.key), since, self.store.policy().own_grace());
     }
 }
 

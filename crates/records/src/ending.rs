@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use majordomus_episodes_core::EpisodeKey;
+use majordomus_episodes_core::driver::Judged;
+use majordomus_episodes_core::{CloseReason, EpisodeKey};
 
 use crate::append::{ATTEMPTS, Durable, Part, lock_soon, millis, read};
 use crate::clock::Stamp;
@@ -54,10 +55,21 @@ pub enum Ending<'a> {
     },
     /// Nobody was seen for as long as one waits.
     Silence {
-        /// The holder whose own connections this process judges: it knows better than its lock says which of them
-        /// have gone, and since when their clients were silent.
-        own: Option<(&'a str, Duration)>,
+        /// What this process knows of its own connections.
+        own: Option<Own<'a>>,
     },
+}
+
+/// What a process knows of its own connections: better than its lock says which of them have gone, and since when their
+/// clients were silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// Its holder's id.
+    pub holder: &'a str,
+    /// How long ago the client was last seen at work.
+    pub last_evidence_ago: Duration,
+    /// By which length it judged that the episode is over; `None` for the grace, counted from that evidence.
+    pub judged: Option<Judged>,
 }
 
 impl Store {
@@ -68,6 +80,21 @@ impl Store {
     /// [`StoreError`] where the end could not be made durable; then the episode goes on.
     pub fn end(&self, key: &EpisodeKey, ending: Ending<'_>) -> Result<EndedAs, StoreError> {
         self.end_in(&|| self.open_for_append(key, false), ending)
+    }
+
+    /// Ends an open episode because a person says so, whoever began it and whoever holds it.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the end could not be made durable; then the episode goes on.
+    pub fn close_by_operator(&self, key: &EpisodeKey) -> Result<EndedAs, StoreError> {
+        let said = Ending::Said {
+            outcome: EndOutcome::Closed,
+            reason: CloseReason::Detach.as_str(),
+            witness: Witness::Operator,
+            holder: None,
+            last_evidence_ago: None,
+        };
+        self.end(key, said)
     }
 
     /// Ends the episode whose log lies at `path`.
@@ -98,7 +125,8 @@ impl Store {
                     Silence::Held => return Ok(EndedAs::NotOver(self.policy.own_grace())),
                     Silence::Waiting(left) => return Ok(EndedAs::NotOver(left)),
                     Silence::Over(judged) => {
-                        if let (Some((_, ago)), Some(connection)) = (own, log.connection.clone()) {
+                        if let (Some(own), Some(connection)) = (own, log.connection.clone()) {
+                            let ago = own.last_evidence_ago;
                             length += self.catch_up(&mut at, &mut log, &now, ago, connection)?;
                         }
                         self.silence_line(judged, now)?
@@ -143,13 +171,16 @@ impl Store {
         Ok(EndedAs::NothingOpen { waiting })
     }
 
-    /// Judges silence as a process that knows its own connections does.
-    fn judge_for(&self, own: Option<(&str, Duration)>, log: &Log, now: &Stamp) -> Silence {
-        let ours =
-            own.filter(|(holder, _)| log.connection.as_deref().is_some_and(|connection| is_of(connection, holder)));
-        let Some((_, ago)) = ours else { return self.judge(log, now) };
-        let (silent, limit) = (ago.min(log.silent_for(now).unwrap_or(ago)), self.policy.own_grace());
-        if silent < limit { Silence::Waiting(limit - silent) } else { Silence::Over(limit) }
+    /// Judges silence as a process that knows its own connections does. What it did not see itself, such as a hook, may
+    /// still stand in the log.
+    fn judge_for(&self, own: Option<Own<'_>>, log: &Log, now: &Stamp) -> Silence {
+        let ours = own.filter(|own| log.connection.as_deref().is_some_and(|connection| is_of(connection, own.holder)));
+        let Some(own) = ours else { return self.judge(log, now) };
+        let limit = own.judged.map_or(self.policy.own_grace(), |judged| judged.limit);
+        let since_loss = own.judged.and_then(|judged| judged.since_loss).unwrap_or(own.last_evidence_ago);
+        let waited = own.last_evidence_ago.min(since_loss);
+        let waited = log.silent_for(now).map_or(waited, |silent| silent.min(waited));
+        if waited < limit { Silence::Waiting(limit - waited) } else { Silence::Over(limit) }
     }
 
     /// Writes evidence that only this process has seen so far, and tells how many bytes that took.
@@ -210,6 +241,6 @@ impl Store {
 }
 
 /// Whether a connection is one of this holder's.
-fn is_of(connection: &str, holder: &str) -> bool {
+pub(crate) fn is_of(connection: &str, holder: &str) -> bool {
     connection.rsplit_once('-').is_some_and(|(id, _)| id == holder)
 }

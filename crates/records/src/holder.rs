@@ -2,12 +2,14 @@
 //!
 //! Each such process keeps one small file in `holders/`, locked for as long as it lives: the kernel gives the lock
 //! back in every kind of death, so no process id is ever judged. The file says which episodes are held, and when that
-//! was last true: from then runs the grace of a silent but held episode once the process is gone.
+//! was last true: from then runs the grace of a silent but held episode once the process is gone. Beside them it says
+//! which were let go, and since when: from then runs theirs, whether the process lives or not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +33,13 @@ struct Beat {
     stamp: Stamp,
     /// The hashes of the keys that are held.
     holds: BTreeSet<String>,
+    /// Those that were let go, and since when.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    left: BTreeMap<String, Stamp>,
 }
+
+/// The most episodes that were let go and are still named. Those beyond wait from their last evidence.
+const LEFT_MOST: usize = 256;
 
 /// This process's own file in `holders/`, made when it first holds an episode.
 pub struct Holder {
@@ -43,6 +51,7 @@ struct Kept {
     file: Box<dyn File>,
     path: PathBuf,
     holds: BTreeSet<String>,
+    left: BTreeMap<String, Stamp>,
 }
 
 impl Holder {
@@ -63,6 +72,7 @@ impl Holder {
         let mut kept = self.kept();
         if let Some(kept) = kept.as_mut() {
             kept.holds.insert(key.into());
+            kept.left.remove(key);
             return kept.write(now);
         }
         let mut new = self.stand_up(disk, root)?;
@@ -83,16 +93,40 @@ impl Holder {
             lock_soon(&*file)?;
             // Somebody who clears up may have removed it before the lock was ours.
             if disk.identity(&path)? == Some(file.identity()?) {
-                return Ok(Kept { file, path, holds: BTreeSet::new() });
+                return Ok(Kept { file, path, holds: BTreeSet::new(), left: BTreeMap::new() });
             }
         }
     }
 
-    /// Notes that this process has let the episode of a key go. Where that cannot be written the episode counts as held
-    /// until the process is gone.
-    pub(crate) fn release(&self, now: &Stamp, key: &str) {
+    /// Whether this process holds the episode of a key.
+    pub(crate) fn holds(&self, key: &str) -> bool {
+        self.kept().as_ref().is_some_and(|kept| kept.holds.contains(key))
+    }
+
+    /// Notes that this process has let the episode of a key go at `since`, and forgets those that it let go longer than
+    /// `grace` ago: they are over, whoever looks. Where that cannot be written the episode counts as held until the
+    /// process is gone.
+    pub(crate) fn let_go(&self, now: &Stamp, key: &str, since: Stamp, grace: Duration) {
+        let mut kept = self.kept();
+        let Some(kept) = kept.as_mut() else { return };
+        if !kept.holds.remove(key) && !kept.left.contains_key(key) {
+            return;
+        }
+        kept.left.insert(key.into(), since);
+        kept.left.retain(|_, since| now.age_of(since) < grace);
+        while kept.left.len() > LEFT_MOST
+            && let Some(oldest) =
+                kept.left.iter().max_by_key(|(_, since)| now.age_of(since)).map(|(key, _)| key.clone())
+        {
+            kept.left.remove(&oldest);
+        }
+        let _ = kept.write(now);
+    }
+
+    /// Notes that the episode of a key is over: it is neither held nor waited for.
+    pub(crate) fn forget(&self, now: &Stamp, key: &str) {
         if let Some(kept) = self.kept().as_mut()
-            && kept.holds.remove(key)
+            && (kept.holds.remove(key) | kept.left.remove(key).is_some())
         {
             let _ = kept.write(now);
         }
@@ -121,7 +155,7 @@ impl Holder {
 
 impl Kept {
     fn write(&mut self, now: &Stamp) -> io::Result<()> {
-        let beat = Beat { v: 1, stamp: now.clone(), holds: self.holds.clone() };
+        let beat = Beat { v: 1, stamp: now.clone(), holds: self.holds.clone(), left: self.left.clone() };
         self.file.overwrite(&serde_json::to_vec(&beat)?)
     }
 }
@@ -142,7 +176,7 @@ pub(crate) fn presence(disk: &dyn Disk, roots: &[PathBuf], connection: &str, key
             // Half-written, as its owner may be about to finish.
             None if lives => Presence::Alive,
             None => Presence::Gone(None),
-            Some(beat) if !beat.holds.contains(key) => Presence::Gone(None),
+            Some(mut beat) if !beat.holds.contains(key) => Presence::Gone(beat.left.remove(key)),
             Some(_) if lives => Presence::Alive,
             Some(beat) => Presence::Gone(Some(beat.stamp)),
         };

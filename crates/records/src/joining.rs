@@ -7,6 +7,7 @@ use majordomus_episodes_core::EpisodeKey;
 
 use crate::append::{ATTEMPTS, Durable, Part, millis, random, read};
 use crate::clock::Stamp;
+use crate::ending::is_of;
 use crate::holder::Holder;
 use crate::line::{Kind, Opened, Witness};
 use crate::log::Log;
@@ -26,6 +27,12 @@ pub struct Joining<'a> {
     pub is_mark: bool,
     /// Whether the provider says that it resumes an earlier session.
     pub is_resume: bool,
+    /// The hash of the handle that was minted for this attachment.
+    pub handle: Option<&'a str>,
+    /// Whether this is whom an earlier server knew, so that it is no further attachment.
+    pub again: bool,
+    /// Whether it was taken from another connection of this process that still held it.
+    pub took_over: bool,
 }
 
 /// What became of a start.
@@ -91,16 +98,20 @@ impl Store {
             let mut line = self.line(Kind::Start, now, witness)?;
             line.connection.clone_from(&connection);
             line.grace_ms = connection.is_some().then(|| millis(self.policy.own_grace()));
+            line.handle = joining.handle.map(Into::into);
             line.redacting(|line, redact| {
                 line.client = joining.client.map(&mut *redact);
                 line.source = joining.source.map(redact);
             });
             if let Some(start) = &log.start {
-                if same {
+                // What was written by a call that could not tell so is not written again.
+                let known = |handle: &str| log.handles.iter().any(|known| known == handle);
+                if same && joining.handle.is_none_or(known) {
                     return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));
                 }
                 line.kind = if joining.is_mark { Kind::Activity } else { Kind::Attach };
-                line.took_over = !joining.is_mark && self.judge(&log, &line.stamp) == Silence::Held;
+                line.again = joining.again;
+                line.took_over = !joining.is_mark && self.is_taken_over(&log, joining, &line.stamp);
             } else {
                 let session_id = state::session_id(line.stamp.wall_ms, random()?);
                 let resumes = before.resumes.clone();
@@ -135,8 +146,17 @@ impl Store {
         Err(StoreError::Contended(ATTEMPTS))
     }
 
+    /// Whether joining takes the episode from a connection that still holds it. Of its own connections a process knows
+    /// that better than its file says, which already speaks of the one that joins.
+    fn is_taken_over(&self, log: &Log, joining: Joining<'_>, now: &Stamp) -> bool {
+        match (joining.connection, &log.connection) {
+            (Some((holder, _)), Some(connection)) if is_of(connection, holder.id()) => joining.took_over,
+            _ => self.judge(log, now) == Silence::Held,
+        }
+    }
+
     /// Notes that this process holds the episode: beside its log, or where else that can be written.
-    fn hold(&self, holder: &Holder, root: &Path, now: &Stamp, key: &EpisodeKey) -> Result<(), StoreError> {
+    pub(crate) fn hold(&self, holder: &Holder, root: &Path, now: &Stamp, key: &EpisodeKey) -> Result<(), StoreError> {
         let hash = state::key_hash(key);
         let hold = |root: &Path| holder.hold(&*self.disk, root, now, &hash);
         let Err(refused) = hold(root) else { return Ok(()) };
@@ -199,21 +219,22 @@ impl Store {
         self.start_after(key, witness, joining, before).map(Marked::In)
     }
 
-    /// Notes that a connection's client was at work `ago`. Not made durable on its own: a process that is killed
-    /// leaves it, a loss of power may take it.
+    /// Notes that a connection's client was at work `ago`; tells whether the episode is open and that connection's.
+    /// Not made durable on its own: a process that is killed leaves it, a loss of power may take it.
     ///
     /// # Errors
     /// [`StoreError`] where it could not be written.
-    pub fn seen(&self, key: &EpisodeKey, connection: (&str, u64), ago: Duration) -> Result<(), StoreError> {
-        let Some(mut at) = self.open_for_append(key, false)? else { return Ok(()) };
+    pub fn seen(&self, key: &EpisodeKey, connection: (&str, u64), ago: Duration) -> Result<bool, StoreError> {
+        let Some(mut at) = self.open_for_append(key, false)? else { return Ok(false) };
         let (log, _) = read(&mut at, Part::Ends)?;
         let connection = format!("{}-{}", connection.0, connection.1);
         if log.start.is_none() || log.end.is_some() || log.connection.as_deref() != Some(&connection) {
-            return Ok(());
+            return Ok(false);
         }
         let mut line = self.line(Kind::Seen, self.now().before(ago), Witness::Connection)?;
         line.connection = Some(connection);
-        at.file.append(&line.to_bytes()).map_err(StoreError::io("cannot write", &at.path))
+        at.file.append(&line.to_bytes()).map_err(StoreError::io("cannot write", &at.path))?;
+        Ok(true)
     }
 
     /// Puts what stands in the way of joining aside: a log that has ended, or one whose time is over. Tells whether

@@ -20,6 +20,8 @@ pub mod listing;
 pub mod recovery;
 pub mod store;
 
+pub mod serving;
+
 pub mod capture;
 pub mod driver;
 
@@ -43,4 +45,5 @@ mod reflog;
 pub use capture::session;
 pub use checkout::{Checkout, NotInGit};
 pub use driver::{RecordDriver, ToolDriver, Unrecorded};
+pub use serving::{Published, Serving};
 pub use store::{Policy, Store, StoreError};

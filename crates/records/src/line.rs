@@ -170,6 +170,12 @@ pub struct Line {
     /// Whether an attach took the episode from a connection that was still there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub took_over: bool,
+    /// The SHA-256 of a handle that was minted for this attachment, in hexadecimal; none for a connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// Whether this is whom an earlier server knew, by its handle: another connection, and no further attachment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// Only in a start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<Opened>,

@@ -18,6 +18,8 @@ pub struct Log {
     pub connection: Option<String>,
     /// How long that connection was promised to be waited for, in milliseconds.
     pub grace_ms: Option<u64>,
+    /// The hashes of the handles that are good: those that were minted since somebody else joined last.
+    pub handles: Vec<String>,
     /// What the client last said it is.
     pub client: Option<String>,
     /// How often a client attached, the start included.
@@ -137,6 +139,7 @@ impl Log {
                     source: line.source.clone(),
                 });
                 self.attachments = 1;
+                self.mint(&line);
                 self.evidence(line);
             }
             // Two processes may start one episode at once: the first line in the file is the start, the other a
@@ -146,10 +149,14 @@ impl Log {
                     return;
                 }
                 let same = line.connection.is_some() && line.connection == self.connection;
-                if !same {
+                if !line.again && (line.handle.is_some() || !same) {
                     self.attachments = self.attachments.saturating_add(1);
                     self.take_overs += u32::from(line.took_over);
+                    if line.handle.is_none() {
+                        self.handles.clear();
+                    }
                 }
+                self.mint(&line);
                 self.evidence_after_start += 1;
                 self.evidence(line);
             }
@@ -168,6 +175,10 @@ impl Log {
                 (self.connection, self.grace_ms) = (connection, grace_ms);
             }
         }
+    }
+
+    fn mint(&mut self, line: &Line) {
+        self.handles.extend(line.handle.clone().filter(|handle| !self.handles.contains(handle)));
     }
 
     fn take_end(&mut self, line: Line) {

@@ -36,6 +36,11 @@ impl State {
         Self { roots: self.roots.iter().map(|root| root.with_file_name(name)).collect() }
     }
 
+    /// The preferred folder.
+    pub(crate) fn preferred(&self) -> &Path {
+        &self.roots[0]
+    }
+
     /// The folders, the preferred one first.
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {

@@ -208,6 +208,22 @@ impl Store {
         Ok(None)
     }
 
+    /// Tells the keys of the open episodes with that external id, one per provider at most, in the order of the
+    /// providers' declaration. They are found by the id as it is given, although a log keeps no credential in it.
+    ///
+    /// # Errors
+    /// [`StoreError::Id`] where it cannot be an external id; [`StoreError::Io`] where a log is there and cannot be read.
+    pub fn open_keys(&self, external_id: &str) -> Result<Vec<EpisodeKey>, StoreError> {
+        let mut keys = Vec::new();
+        for provider in majordomus_providers::all() {
+            let key = EpisodeKey::new(provider.id, external_id)?;
+            if self.find(&key)?.is_some() {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
     /// Reads all open episodes, in no order.
     ///
     /// # Errors
@@ -275,7 +291,8 @@ impl Store {
             (Witness::Connection, Some(connection)) => {
                 match holder::presence(&*self.disk, self.state.roots(), connection, &start.opened.key) {
                     Presence::Alive => return Silence::Held,
-                    // The grace runs from the loss: the last beat, if that is younger than the last evidence.
+                    // The grace runs from the loss: when the holder let it go, or its last beat, if that is younger
+                    // than the last evidence.
                     Presence::Gone(beat) => {
                         let since_beat = beat.map(|beat| now.age_of(&beat));
                         (self.policy.grace_for(log), since_beat.map_or(silent_for, |since| since.min(silent_for)))

@@ -6,12 +6,25 @@ use majordomus_records::state::is_session_id;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::arguments;
 use crate::context::Context;
 use crate::page;
 use crate::refusal::{Code, Refusal};
 
 /// The most bytes of a record's text in one answer.
 const TEXT_MAX: usize = 256 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListInput {
+    /// How many at most; 50 when absent.
+    #[serde(default, deserialize_with = "arguments::whole")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before, as it came.
+    #[schemars(regex(pattern = CURSOR))]
+    cursor: Option<String>,
+}
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ListOutput {
@@ -80,7 +93,7 @@ impl From<Summary> for Record {
     }
 }
 
-pub(super) fn list(context: &Context, input: page::Input) -> Result<ListOutput, Refusal> {
+pub(super) fn list(context: &Context, input: ListInput) -> Result<ListOutput, Refusal> {
     let limit = page::limit(input.limit)?;
     let after = input.cursor.map(|cursor| page::place::<1>(LIST, &cursor)).transpose()?.map(|[after]| after);
     if after.as_deref().is_some_and(|after| !is_session_id(after)) {
@@ -92,12 +105,14 @@ pub(super) fn list(context: &Context, input: page::Input) -> Result<ListOutput, 
 }
 
 const LIST: &str = "sessions";
+/// Its cursors: a session's id.
+const CURSOR: &str = r"^sessions\.732d(3[0-9]){14}2d(3[0-9]|6[1-6]){8}$";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GetInput {
     /// The session's id, as the list gives it.
-    #[schemars(length(min = 25, max = 25))]
+    #[schemars(length(min = 25, max = 25), regex(pattern = "^s-[0-9]{14}-[0-9a-f]{8}$"))]
     session_id: String,
 }
 
@@ -126,7 +141,7 @@ pub(super) fn get(context: &Context, input: GetInput) -> Result<GetOutput, Refus
 
 fn records(context: &Context) -> Result<&Store, Refusal> {
     let nowhere = || Refusal::new(Code::NotFound, "this server was not started in a git repository");
-    context.records.as_ref().ok_or_else(|| nowhere().hint("start it in one; `git init` makes one"))
+    context.shared.records.as_ref().ok_or_else(|| nowhere().hint("start it in one; `git init` makes one"))
 }
 
 fn unreadable(error: majordomus_records::StoreError) -> Refusal {

@@ -11,19 +11,26 @@ fn a_limit_is_between_1_and_200_and_50_when_absent() {
 #[test]
 fn a_cursor_comes_back_as_what_it_was_made_of() {
     let made = cursor("episodes", &["0", "", "grün ✓"]);
-    assert!(made.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{made}");
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
+    assert!(made.bytes().all(plain), "it travels in a URL as it is: {made}");
     assert_eq!(place::<3>("episodes", &made).unwrap(), ["0", "", "grün ✓"]);
 }
 
 #[test]
 fn whatever_this_list_did_not_give_is_refused_with_the_way_to_a_good_one() {
-    let other_list = cursor("peers", &["1"]);
+    let other_list = cursor("sessions", &["1"]);
     let too_long = cursor("episodes", &["1", "2"]);
-    let good = cursor("episodes", &["1"]);
-    let odd = &good[1..];
-    for bad in ["", "zz", "é", "2", "ff", &good.to_uppercase(), odd, &other_list, &too_long] {
+    let good = cursor("episodes", &["one"]);
+    let odd = &good[..good.len() - 1];
+    let upper = "episodes.6F";
+    for bad in ["", "zz", "é", "2", "episodes", "episodes.zz", upper, odd, &good[1..], &other_list, &too_long] {
         let refusal = place::<1>("episodes", bad).unwrap_err();
         assert_eq!(refusal.message, "cursor is not one that this list gave", "{bad}");
         assert!(refusal.hint.unwrap().contains("next_cursor"));
     }
+}
+
+#[test]
+fn a_place_that_is_no_text_is_one_all_the_same() {
+    assert_eq!(place::<2>("episodes", "episodes.ff.").unwrap(), ["\u{fffd}", ""]);
 }

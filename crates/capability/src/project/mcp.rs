@@ -2,16 +2,17 @@
 
 mod revision;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub use revision::Revision;
 
 use crate::context::Context;
-use crate::descriptor::Effect;
+use crate::descriptor::{Descriptor, Effect, Reach};
+use crate::handles;
 use crate::refusal::Refusal;
 use crate::registry::{Capability, Registry};
 
@@ -23,7 +24,7 @@ pub const ERROR_META: &str = "dev.majordomus/error";
 /// The registry as a Model Context Protocol server shows it.
 #[derive(Debug)]
 pub struct Tools {
-    registry: Registry,
+    registry: Arc<Registry>,
     lists: [OnceLock<Box<RawValue>>; Revision::ALL.len()],
 }
 
@@ -46,7 +47,7 @@ pub struct UnknownTool;
 impl Tools {
     /// Projects `registry`.
     #[must_use]
-    pub fn new(registry: Registry) -> Self {
+    pub fn new(registry: Arc<Registry>) -> Self {
         Self { registry, lists: Default::default() }
     }
 
@@ -77,7 +78,7 @@ impl Tools {
     ///
     /// # Errors
     /// [`UnknownTool`].
-    pub fn call(&self, context: &Context, revision: Revision, call: Call<'_>) -> Result<Box<RawValue>, UnknownTool> {
+    pub fn call(&self, context: &Context, revision: Revision, call: Call<'_>) -> Result<String, UnknownTool> {
         let mut all = self.registry.capabilities().iter();
         let capability = all.find(|capability| capability.descriptor().tool == Some(call.name)).ok_or(UnknownTool)?;
         let arguments = call.arguments.map_or("{}", RawValue::get);
@@ -85,6 +86,22 @@ impl Tools {
             Ok(answer) => answered(&answer, revision),
             Err(refusal) => refused(&refusal, call.notice),
         })
+    }
+
+    /// Whether a call of that tool may take a disk; `arguments` is searched for a handle, whose caller may have to be
+    /// looked up.
+    #[must_use]
+    pub fn may_wait(&self, name: &str, arguments: &str) -> bool {
+        let mut all = self.registry.capabilities().iter().map(Capability::descriptor);
+        let found = all.find(|declared| declared.tool == Some(name));
+        found.is_some_and(|declared| declared.reach == Reach::Repository)
+            || (arguments.len() > 2 && arguments.contains(handles::ARGUMENT))
+    }
+
+    /// The result for a call that is refused before it is tried.
+    #[must_use]
+    pub fn refuse(&self, refusal: &Refusal) -> String {
+        refused(refusal, None)
     }
 }
 
@@ -102,26 +119,24 @@ fn tool(capability: &Capability, revision: Revision) -> Option<Value> {
     }
     if revision.has_annotations() {
         // All four are written out: a client that assumes the defaults asks the person before each call.
-        let mut hints = json!({
-            "readOnlyHint": declared.effect == Effect::Read,
-            "destructiveHint": declared.effect == Effect::Destroy,
-            "idempotentHint": declared.idempotent,
-            "openWorldHint": false,
-        });
+        let mut hints: Map<String, Value> =
+            hints(declared).map(|(name, value)| (name.into(), value.into())).into_iter().collect();
         if !revision.has_titles() {
-            hints["title"] = declared.title.into();
+            hints.insert("title".into(), declared.title.into());
         }
-        tool["annotations"] = hints;
+        tool["annotations"] = hints.into();
     }
     Some(tool)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answered<'a> {
-    content: [Text<'a>; 1],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a RawValue>,
+/// What clients are told of a tool before they ask the person.
+pub(crate) fn hints(declared: &Descriptor) -> [(&'static str, bool); 4] {
+    [
+        ("readOnlyHint", declared.effect == Effect::Read),
+        ("destructiveHint", declared.effect == Effect::Destroy),
+        ("idempotentHint", declared.idempotent),
+        ("openWorldHint", false),
+    ]
 }
 
 #[derive(Serialize)]
@@ -130,13 +145,22 @@ struct Text<'a> {
     text: &'a str,
 }
 
-fn answered(answer: &RawValue, revision: Revision) -> Box<RawValue> {
-    let structured_content = revision.has_structured_content().then_some(answer);
-    raw(&Answered { content: [Text { text: answer.get() }], structured_content })
+fn answered(answer: &str, revision: Revision) -> String {
+    // The answer is JSON already; it stands here as a text, with its quotation marks escaped, and as itself.
+    let mut result = Vec::with_capacity(2 * answer.len() + answer.len() / 4 + 128);
+    result.extend_from_slice(br#"{"content":[{"type":"text","text":"#);
+    serde_json::to_writer(&mut result, answer).expect("a text always serialises");
+    result.extend_from_slice(b"}]");
+    if revision.has_structured_content() {
+        result.extend_from_slice(br#","structuredContent":"#);
+        result.extend_from_slice(answer.as_bytes());
+    }
+    result.push(b'}');
+    String::from_utf8(result).expect("JSON is written in UTF-8")
 }
 
 /// A refusal has no structured content: clients check that against the output schema even in errors.
-fn refused(refusal: &Refusal, notice: Option<&str>) -> Box<RawValue> {
+fn refused(refusal: &Refusal, notice: Option<&str>) -> String {
     let mut text = format!("{}: {}", refusal.code.as_str(), refusal.message);
     if let Some(hint) = &refusal.hint {
         text.push_str("\nhint: ");
@@ -146,11 +170,12 @@ fn refused(refusal: &Refusal, notice: Option<&str>) -> Box<RawValue> {
     if let Some(notice) = notice {
         content.push(json!(Text { text: &format!("notice: {notice}") }));
     }
-    raw(&json!({
+    json!({
         "content": content,
         "isError": true,
         "_meta": { ERROR_META: { "code": refusal.code.as_str(), "retry": refusal.code.retry() } },
-    }))
+    })
+    .to_string()
 }
 
 fn raw(value: &impl Serialize) -> Box<RawValue> {

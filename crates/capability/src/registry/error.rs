@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Capability, NOTICE};
-use crate::descriptor::{Descriptor, Effect, Method};
+use crate::descriptor::{Descriptor, Effect, Method, Route, TAGS};
 use crate::schema;
 
 /// The most characters of a title.
@@ -27,6 +27,9 @@ pub enum RegistrationError {
     /// Another capability has that route.
     #[error("{id} has the route {method} {path} of {other}")]
     DuplicateRoute { id: &'static str, method: &'static str, path: &'static str, other: &'static str },
+    /// Some path would fit this route and another capability's.
+    #[error("{id} has the path {path}, which some request of {other} would fit too")]
+    AmbiguousRoute { id: &'static str, path: &'static str, other: &'static str },
     /// Another capability has those command words.
     #[error("{id} has the command {cli:?} of {other}")]
     DuplicateCli { id: &'static str, cli: &'static str, other: &'static str },
@@ -48,9 +51,26 @@ pub enum RegistrationError {
     /// Clients refuse such a tool name.
     #[error("{id} has the tool name {tool:?}, which is not [A-Za-z0-9_-]{{1,64}}")]
     Tool { id: &'static str, tool: &'static str },
-    /// The path is not below the API's root.
-    #[error("{id} has the path {path:?}, which is not below /api/v1/")]
+    /// The path is not below the API's root, or its parts are neither words nor parameters of different names.
+    #[error("{id} has the path {path:?}, which is not words and {{parameters}} below /api/v1/")]
     Path { id: &'static str, path: &'static str },
+    /// The path has a parameter that is not among the required arguments.
+    #[error("{id} has no required argument {name:?} for its path")]
+    PathParameter { id: &'static str, name: &'static str },
+    /// The path of something that takes its arguments from a body has a parameter.
+    #[error("{id} is served by POST, and its path has the parameter {name:?}: all its arguments come in the body")]
+    PostParameter { id: &'static str, name: &'static str },
+    /// An argument of a query that no query string can carry.
+    #[error(
+        "{id} is served by GET, and its argument {name:?} is neither a text, a number, a boolean nor a list of these"
+    )]
+    DeepQuery { id: &'static str, name: String },
+    /// The command's words are not such.
+    #[error("{id} has the command {cli:?}, which is not words in lower case with one blank between them")]
+    Cli { id: &'static str, cli: &'static str },
+    /// Something else than a query that is called immutable.
+    #[error("{id} is called immutable and is no query")]
+    ImmutableChange { id: &'static str },
     /// A query that is served by POST, or something else that is served by GET.
     #[error("{id} is served by {method}: queries, and only they, are served by GET")]
     MethodOfEffect { id: &'static str, method: &'static str },
@@ -60,6 +80,9 @@ pub enum RegistrationError {
     /// An error code is listed twice.
     #[error("{id} lists the error {code} twice")]
     DuplicateError { id: &'static str, code: &'static str },
+    /// It belongs to something that nobody describes.
+    #[error("{id} has the tag {tag:?}, which is not one of those that are described")]
+    UnknownTag { id: &'static str, tag: &'static str },
     /// The input is not an object.
     #[error("the input of {id} is not a JSON object")]
     InputNotObject { id: &'static str },
@@ -97,7 +120,35 @@ pub(super) fn check(known: &[Capability], new: &Descriptor, input: &Value, outpu
         }
         errors = rest;
     }
-    schemas(id, input, output)
+    if new.immutable && !query {
+        return Err(Bad::ImmutableChange { id });
+    }
+    if let Some(&tag) = new.tags.iter().find(|tag| !TAGS.iter().any(|(name, _)| name == *tag)) {
+        return Err(Bad::UnknownTag { id, tag });
+    }
+    schemas(id, input, output)?;
+    route(new, input)
+}
+
+/// Whether a route can carry all the arguments.
+fn route(new: &Descriptor, input: &Value) -> Result<(), Bad> {
+    let (id, Some(route)) = (new.id, new.route) else { return Ok(()) };
+    if let Some(name) = route.parameters().next().filter(|_| route.method == Method::Post) {
+        return Err(Bad::PostParameter { id, name });
+    }
+    let required = |name: &str| input["required"].as_array().is_some_and(|all| all.iter().any(|field| field == name));
+    if let Some(name) = route.parameters().find(|name| !required(name)) {
+        return Err(Bad::PathParameter { id, name });
+    }
+    let flat = |schema: &Value| {
+        schema["type"].as_str().is_some_and(|name| matches!(name, "string" | "integer" | "number" | "boolean"))
+    };
+    let fits = |schema: &Value| flat(schema) || (schema["type"] == "array" && flat(&schema["items"]));
+    let mut properties = input["properties"].as_object().into_iter().flatten();
+    match properties.find(|(_, schema)| route.method == Method::Get && !fits(schema)) {
+        Some((name, _)) => Err(Bad::DeepQuery { id, name: name.clone() }),
+        None => Ok(()),
+    }
 }
 
 fn names(known: &[Capability], new: &Descriptor) -> Result<(), Bad> {
@@ -112,8 +163,12 @@ fn names(known: &[Capability], new: &Descriptor) -> Result<(), Bad> {
             return Err(Bad::Tool { id, tool });
         }
     }
-    if let Some(route) = new.route.filter(|route| route.path.strip_prefix("/api/v1/").is_none_or(str::is_empty)) {
+    if let Some(route) = new.route.filter(|route| !is_path(*route)) {
         return Err(Bad::Path { id, path: route.path });
+    }
+    let fits = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    if let Some(cli) = new.cli.filter(|cli| !cli.split(' ').all(fits)) {
+        return Err(Bad::Cli { id, cli });
     }
     for capability in known {
         let old = &capability.descriptor;
@@ -124,14 +179,32 @@ fn names(known: &[Capability], new: &Descriptor) -> Result<(), Bad> {
         if let Some(tool) = new.tool.filter(|tool| old.tool == Some(tool)) {
             return Err(Bad::DuplicateTool { id, tool, other });
         }
-        if let Some(route) = new.route.filter(|route| old.route == Some(*route)) {
-            return Err(Bad::DuplicateRoute { id, method: route.method.as_str(), path: route.path, other });
+        if let (Some(new), Some(old)) = (new.route, old.route) {
+            if new.method == old.method && new.has_shape_of(old) {
+                return Err(Bad::DuplicateRoute { id, method: new.method.as_str(), path: new.path, other });
+            }
+            // Whatever the methods are: a router looks for the path first.
+            if new.path != old.path && new.overlaps(old) {
+                return Err(Bad::AmbiguousRoute { id, path: new.path, other });
+            }
         }
         if let Some(cli) = new.cli.filter(|cli| old.cli == Some(cli)) {
             return Err(Bad::DuplicateCli { id, cli, other });
         }
     }
     Ok(())
+}
+
+fn is_path(route: Route) -> bool {
+    let word = |word: &str| {
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+        !word.is_empty() && word.bytes().all(fits)
+    };
+    let part = |part: &str| word(part.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(part));
+    let mut names: Vec<_> = route.parameters().collect();
+    names.sort_unstable();
+    names.is_sorted_by(|one, other| one < other)
+        && route.path.strip_prefix("/api/v1/").is_some_and(|below| below.split('/').all(part))
 }
 
 fn texts(new: &Descriptor) -> Result<(), Bad> {

@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{DESCRIPTION_MAX, RegistrationError as Bad, Registry, TITLE_MAX};
-use crate::context::Context;
-use crate::descriptor::{Descriptor, Effect, Method, Route};
+use crate::context::{Context, Shared};
+use crate::descriptor::{Descriptor, Effect, Method, Reach, Route};
 use crate::refusal::{Code, Refusal};
 
 #[derive(Deserialize, JsonSchema)]
@@ -22,6 +24,8 @@ const GOOD: Descriptor = Descriptor {
     description: "Says a word.",
     effect: Effect::Add,
     idempotent: false,
+    reach: Reach::Declarations,
+    immutable: false,
     tool: Some("say"),
     route: Some(Route { method: Method::Post, path: "/api/v1/words" }),
     cli: Some("words say"),
@@ -30,6 +34,27 @@ const GOOD: Descriptor = Descriptor {
 };
 
 const OTHER: Descriptor = Descriptor { id: "words.ask", tool: None, route: None, cli: None, ..GOOD };
+
+/// The good one as a query.
+fn query() -> Descriptor {
+    let route = Some(Route { method: Method::Get, path: "/api/v1/words" });
+    Descriptor { effect: Effect::Read, idempotent: true, route, ..GOOD }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ByName {
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    name: String,
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    other: String,
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    count: Option<u32>,
+}
+
+fn by_name(_: &Context, _: ByName) -> Result<Word, Refusal> {
+    Ok(Word { word: "hello" })
+}
 
 fn say(_: &Context, _: Nothing) -> Result<Word, Refusal> {
     Ok(Word { word: "hello" })
@@ -52,9 +77,9 @@ fn context() -> Context {
     use majordomus_episodes_core::board::EpisodeBoard;
     use majordomus_episodes_core::peers::{PeerBoard, Transport};
 
-    let peers = PeerBoard::new();
-    let peer = peers.attach(Transport::Stdio);
-    Context::new(EpisodeBoard::new(), peers, peer, "generic")
+    let shared = Shared::new(Arc::default(), EpisodeBoard::new(), PeerBoard::new());
+    let peer = shared.peers.attach(Transport::Stdio);
+    Context::of_peer(Arc::new(shared), peer)
 }
 
 #[test]
@@ -78,6 +103,90 @@ fn an_id_tool_route_or_command_belongs_to_one_capability() {
     );
     let cli = Descriptor { cli: GOOD.cli, ..OTHER };
     assert_eq!(refused(cli), Bad::DuplicateCli { id: "words.ask", cli: "words say", other: "words.say" });
+}
+
+#[test]
+fn no_path_fits_two_routes() {
+    let with = |path: &'static str| Descriptor { route: Some(Route { method: Method::Get, path }), ..query() };
+    let other = |path| Descriptor { id: "words.ask", tool: None, cli: None, ..with(path) };
+    let clash = |first, second| {
+        let mut registry = Registry::new();
+        registry.add(with(first), by_name).unwrap();
+        registry.add(other(second), by_name).map(drop)
+    };
+    let ambiguous = |path| Err(Bad::AmbiguousRoute { id: "words.ask", path, other: "words.say" });
+    assert_eq!(clash("/api/v1/words/{name}", "/api/v1/words/all"), ambiguous("/api/v1/words/all"));
+    assert_eq!(clash("/api/v1/words/all", "/api/v1/words/{name}"), ambiguous("/api/v1/words/{name}"));
+    assert_eq!(clash("/api/v1/{name}/all", "/api/v1/words/{name}"), ambiguous("/api/v1/words/{name}"));
+    let path = "/api/v1/words/{other}";
+    let duplicate = Bad::DuplicateRoute { id: "words.ask", method: "GET", path, other: "words.say" };
+    assert_eq!(clash("/api/v1/words/{name}", path), Err(duplicate));
+    for apart in ["/api/v1/words", "/api/v1/words/{name}/all", "/api/v1/other/{name}"] {
+        assert_eq!(clash("/api/v1/words/{name}", apart), Ok(()), "{apart}");
+    }
+    // A router finds the path before it looks at the method.
+    let mut registry = Registry::new();
+    registry.add(with("/api/v1/{name}"), by_name).unwrap();
+    let post = Descriptor { id: "words.ask", tool: None, cli: None, ..GOOD };
+    let error = registry.add(post, say).unwrap_err();
+    assert_eq!(error, Bad::AmbiguousRoute { id: "words.ask", path: "/api/v1/words", other: "words.say" });
+}
+
+#[test]
+fn a_parameter_of_a_path_is_a_required_argument_of_a_query() {
+    let with = |path| Descriptor { route: Some(Route { method: Method::Get, path }), ..query() };
+    let add = |descriptor| Registry::new().add(descriptor, by_name).map(drop);
+    assert_eq!(add(with("/api/v1/words/{name}")), Ok(()));
+    assert_eq!(add(with("/api/v1/words/{nmae}")), Err(Bad::PathParameter { id: "words.say", name: "nmae" }));
+    let optional = add(with("/api/v1/words/{count}"));
+    assert_eq!(optional, Err(Bad::PathParameter { id: "words.say", name: "count" }));
+    let post = Descriptor { route: Some(Route { method: Method::Post, path: "/api/v1/words/{name}" }), ..GOOD };
+    assert_eq!(add(post), Err(Bad::PostParameter { id: "words.say", name: "name" }));
+}
+
+#[test]
+fn a_query_takes_only_what_a_query_string_can_carry() {
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Deep {
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        deep: Vec<Vec<String>>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        inner: Option<serde_json::Map<String, serde_json::Value>>,
+    }
+
+    let deep = |name: &str| Err(Bad::DeepQuery { id: "words.say", name: name.into() });
+    assert_eq!(Registry::new().add(query(), never::<Deep, Word>).map(drop), deep("deep"));
+    assert_eq!(Registry::new().add(query(), never::<Inner, Word>).map(drop), deep("inner"));
+    assert_eq!(Registry::new().add(Descriptor { route: None, ..query() }, never::<Deep, Word>).map(drop), Ok(()));
+    assert_eq!(Registry::new().add(GOOD, never::<Deep, Word>).map(drop), Ok(()), "a body can carry it");
+}
+
+#[test]
+fn a_command_is_words_with_one_blank_between_them() {
+    for cli in ["", " ", "Words", "words  ask", " words", "words ", "words\task", "words_ask", "words 1"] {
+        assert_eq!(refused(Descriptor { cli: Some(cli), ..OTHER }), Bad::Cli { id: "words.ask", cli });
+    }
+    Registry::new().add(Descriptor { cli: Some("words say-it loud"), ..GOOD }, say).unwrap();
+}
+
+#[test]
+fn only_a_query_is_immutable() {
+    for effect in [Effect::Add, Effect::Destroy] {
+        assert_eq!(refused(Descriptor { immutable: true, effect, ..OTHER }), Bad::ImmutableChange { id: "words.ask" });
+    }
+    Registry::new().add(Descriptor { immutable: true, ..query() }, say).unwrap();
+}
+
+#[test]
+fn what_a_capability_belongs_to_is_described() {
+    let tags = &["episodes", "words"];
+    assert_eq!(refused(Descriptor { tags, ..OTHER }), Bad::UnknownTag { id: "words.ask", tag: "words" });
 }
 
 #[test]
@@ -127,7 +236,10 @@ fn a_tool_has_a_name_that_every_client_takes() {
 
 #[test]
 fn a_path_is_below_the_root_of_the_api() {
-    for path in ["", "words", "/words", "/api/v1/", "/api/v2/words"] {
+    let (twice, open) = ("/api/v1/{name}/{name}", "/api/v1/{name");
+    let odd =
+        ["/api/v1/words/", "/api/v1//words", "/api/v1/Words", "/api/v1/a b", "/api/v1/{}", "/api/v1/a?b", open, twice];
+    for path in ["", "words", "/words", "/api/v1/", "/api/v2/words"].into_iter().chain(odd) {
         let route = Some(Route { method: Method::Post, path });
         assert_eq!(refused(Descriptor { route, ..OTHER }), Bad::Path { id: "words.ask", path });
     }
@@ -196,9 +308,9 @@ fn a_call_answers_on_one_line_and_carries_a_notice_at_the_end() {
     let mut registry = Registry::new();
     registry.add(GOOD, say).unwrap();
     let say = registry.capability("words.say").unwrap();
-    assert_eq!(say.call(&context(), "{}", None).unwrap().get(), r#"{"word":"hello"}"#);
+    assert_eq!(say.call(&context(), "{}", None).unwrap(), r#"{"word":"hello"}"#);
     let answer = say.call(&context(), "{}", Some("a\nb")).unwrap();
-    assert_eq!(answer.get(), r#"{"word":"hello","notice":"a\nb"}"#);
+    assert_eq!(answer.as_str(), r#"{"word":"hello","notice":"a\nb"}"#);
     assert_eq!(say.call(&context(), r#"{"x":1}"#, None).unwrap_err().code, Code::InvalidInput);
 }
 

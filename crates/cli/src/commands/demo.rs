@@ -172,7 +172,7 @@ fn majordomus(repository: &Path, arguments: &[&str]) -> anyhow::Result<String> {
 /// This same program, with nothing in the environment that would change what is shown.
 fn program() -> anyhow::Result<Command> {
     let mut program = Command::new(std::env::current_exe().context("cannot tell which program this is")?);
-    program.env_remove(crate::args::GRACE_SECONDS).env_remove(crate::args::IDLE_SECONDS);
+    program.env_remove(crate::variables::GRACE_SECONDS).env_remove(crate::variables::IDLE_SECONDS);
     Ok(program)
 }
 

@@ -1,7 +1,6 @@
 //! The driver in this process and the one that runs the command write the same.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use majordomus_cli::episodes::{
@@ -11,24 +10,17 @@ use majordomus_cli::peers::{Peer, PeerBoard, Transport};
 use majordomus_episodes_core::EpisodeKey;
 use majordomus_records::{Checkout, Policy, Store};
 
-fn repository() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let mut git = Command::new("git");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
-        git.env_remove(name);
-    }
-    let made = git.args(["init", "--quiet", "--initial-branch=main"]).current_dir(folder.path()).status().unwrap();
-    assert!(made.success());
-    folder
-}
+use crate::place::repository;
 
 fn open(driver: &dyn EpisodeDriver, peer: &Peer, id: &str) -> Report {
-    driver.open(&Opening { key: EpisodeKey::new("generic", id).unwrap(), peer: peer.id(), client: None })
+    let key = EpisodeKey::new("generic", id).unwrap();
+    driver.open(&Opening { key, peer: peer.id(), client: None, handle: None, again: false, took_over: false })
 }
 
 fn close(driver: &dyn EpisodeDriver, id: &str, reason: CloseReason) -> Report {
     let key = EpisodeKey::new("generic", id).unwrap();
-    driver.close(&Closing { key, reason, last_evidence_ago: Some(Duration::ZERO) })
+    let last_evidence_ago = Some(Duration::ZERO);
+    driver.close(&Closing { key, reason, by_operator: false, last_evidence_ago, judged: None })
 }
 
 /// One script for both: what they report and what they leave, without what differs from run to run.

@@ -12,7 +12,7 @@ pub struct ConnectionEpisode {
     pub external_id: String,
     /// Who drew the boundary.
     pub provider: String,
-    /// Which connection holds it; absent where nobody does.
+    /// Which connection holds it; absent where nobody does, as far as could be seen.
     pub peer: Option<PeerId>,
     /// When it was opened: RFC 3339, UTC, milliseconds, `Z`.
     pub opened_at: String,
@@ -29,9 +29,9 @@ pub struct ConnectionEpisode {
 /// Whether an episode is held. There is no closed state: a closed episode leaves the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConnectionEpisodeState {
-    /// A connection holds it.
+    /// A connection holds it, or its caller was heard not long ago.
     Open,
-    /// Nobody holds it; it waits for its client.
+    /// Nobody holds it, or nobody was heard for a while; it waits for its client.
     Detached,
 }
 
@@ -57,6 +57,10 @@ pub struct AttachRequest<'a> {
     pub provider: &'a str,
     /// What the client says it is, for display.
     pub client: Option<&'a str>,
+    /// The SHA-256 of the handle that was minted for this attachment, in hexadecimal.
+    pub handle: Option<&'a str>,
+    /// Whether the caller proves by its handle that it attached to this episode before a server's death.
+    pub again: bool,
 }
 
 /// What became of an attach.
@@ -90,7 +94,7 @@ pub struct Closed {
 pub enum Touch {
     /// The peer holds nothing; the message is no evidence.
     None,
-    /// The message is evidence for the episode that the peer holds.
+    /// The message is evidence for the episode that the peer holds; it is shown as open again if it was not.
     Held,
     /// The peer held an episode until it was taken or closed from elsewhere. Said once.
     Lost {
@@ -131,7 +135,8 @@ pub enum BoardError {
     /// No id was given, and the peer holds nothing that could be meant.
     #[error("this connection holds no episode, and no external_id was given")]
     NotHeld,
-    /// Only its holder, or an operator, may end the episode.
+    /// Somebody else holds the episode: only its holder, or an operator, may end it, and whom an earlier server knew does
+    /// not take it back.
     #[error("the episode for {key} is held by {peer}")]
     HeldByOther {
         /// The episode's key.

@@ -4,15 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::REATTACH_GRACE;
 use crate::clock::{Clock, SystemClock};
 use crate::driver::{EpisodeDriver, NullDriver};
+use crate::{HANDLE_IDLE, REATTACH_GRACE};
 
 /// How long and how much the board waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a detached episode waits for its client.
+    /// How long a detached episode waits for its client, and how long one without a hold is shown as open.
     pub grace: Duration,
+    /// How long an episode without a hold may be silent, where nothing was seen to go; never less than the grace.
+    pub handle_idle: Duration,
+    /// How long after the loss of its last stream a silent episode is still shown as open, of its grace.
+    pub stream_patience: Duration,
     /// How long a caller waits for one driver call, or for its turn at an episode's key.
     pub driver_time: Duration,
     /// How many driver calls may run at once.
@@ -27,6 +31,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             grace: REATTACH_GRACE,
+            handle_idle: HANDLE_IDLE,
+            stream_patience: Duration::from_secs(90),
             driver_time: Duration::from_secs(5),
             driver_calls: 16,
             seen_every: Duration::from_secs(30),

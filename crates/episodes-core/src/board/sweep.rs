@@ -38,8 +38,9 @@ impl EpisodeBoard {
 
     /// The [`Moment::awake`] at which [`reap`](Self::reap) has something to do next, as things stand.
     ///
-    /// Every call can bring it forward, down to [`Limits::retry_every`](super::Limits::retry_every) or
-    /// [`Limits::seen_every`](super::Limits::seen_every) from then; so look again at least that often.
+    /// Every call can bring it forward, down to the least of [`Limits`](super::Limits) from then, so look again at least
+    /// that often. Where a silent peer has been active since, it may be earlier than anything has to be done; `reap`
+    /// then looks and notes a later one.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         self.shared.lock().next_due()
@@ -80,7 +81,7 @@ impl EpisodeBoard {
             // Those that are busy go to the back; after one round there is nothing but to wait.
             for _ in 0..keys.len() {
                 let Some(key) = keys.pop_front() else { break };
-                match machine.close(&key, reason, now) {
+                match machine.close(&key, reason, false, now) {
                     Ok(End::Call(call)) => return Next::Call(call),
                     Ok(End::Wait(_)) => keys.push_back(key),
                     Err(BoardError::Unavailable { .. }) => {
@@ -107,7 +108,7 @@ impl EpisodeBoard {
             match step {
                 Next::Call(call) => {
                     drop(machine);
-                    let awaited = !matches!(call.work, Work::Seen(_));
+                    let awaited = !matches!(call.work, Work::Tell(_));
                     let flight = self.launch(call);
                     if awaited {
                         flights.push(flight);

@@ -57,6 +57,8 @@ fn an_id_that_is_none_is_answered_and_not_put_on_the_board() {
 fn the_limits_are_those_of_the_design() {
     let limits = Limits::default();
     assert_eq!(limits.grace.as_secs(), 900);
+    assert_eq!(limits.handle_idle.as_secs(), 24 * 3600);
+    assert_eq!(limits.stream_patience.as_secs(), 90);
     assert_eq!(limits.driver_time.as_secs(), 5);
     assert_eq!(limits.driver_calls, 16);
     assert_eq!(limits.seen_every.as_secs(), 30);

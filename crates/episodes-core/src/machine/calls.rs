@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::board::{Closed, ConnectionEpisode};
 use crate::clock::Moment;
-use crate::driver::{CloseReason, Closing, EpisodeDriver, Opening, Outcome, Report, Seen};
+use crate::driver::{CloseReason, Closing, EpisodeDriver, Left, Opening, Outcome, Report, Seen};
 use crate::ids::EpisodeKey;
 
-use super::entry::Record;
+use super::entry::{Record, Wait};
 use super::{Machine, nanoseconds};
 
 /// The least that [`Outcome::NotOver`] postpones an expiry.
@@ -34,7 +34,7 @@ pub(crate) struct Ticket {
 enum Kind {
     Open,
     Close,
-    Seen,
+    Tell,
 }
 
 /// What to ask the driver.
@@ -42,7 +42,14 @@ enum Kind {
 pub(crate) enum Work {
     Open(Opening),
     Close(Closing),
-    Seen(Seen),
+    Tell(Telling),
+}
+
+/// What to tell the driver, evidence first.
+#[derive(Debug)]
+pub(crate) struct Telling {
+    pub(crate) seen: Option<Seen>,
+    pub(crate) left: Option<Left>,
 }
 
 impl Work {
@@ -50,7 +57,7 @@ impl Work {
         match self {
             Self::Open(_) => Kind::Open,
             Self::Close(_) => Kind::Close,
-            Self::Seen(_) => Kind::Seen,
+            Self::Tell(_) => Kind::Tell,
         }
     }
 
@@ -59,8 +66,13 @@ impl Work {
         match self {
             Self::Open(opening) => driver.open(opening),
             Self::Close(closing) => driver.close(closing),
-            Self::Seen(seen) => {
-                driver.seen(seen);
+            Self::Tell(telling) => {
+                if let Some(seen) = &telling.seen {
+                    driver.seen(seen);
+                }
+                if let Some(left) = &telling.left {
+                    driver.left(left);
+                }
                 Report { line: String::new(), outcome: Outcome::Recorded, known: None }
             }
         }
@@ -78,7 +90,7 @@ pub(crate) enum Completion {
     Kept(ConnectionEpisode),
     /// The repository knows better: the episode has not expired and stays.
     NotOver(EpisodeKey, ConnectionEpisode),
-    /// Evidence was told.
+    /// Evidence or a departure was told.
     Told,
 }
 
@@ -115,7 +127,7 @@ impl Machine {
         let completion = match ticket.kind {
             Kind::Open => self.opened(ticket.slot, report, now),
             Kind::Close => self.close_answered(ticket.slot, report, now),
-            Kind::Seen => Completion::Told,
+            Kind::Tell => Completion::Told,
         };
         if !matches!(completion, Completion::Ended(_)) {
             self.refile(ticket.slot);
@@ -124,7 +136,7 @@ impl Machine {
     }
 
     fn opened(&mut self, slot: u32, report: Report, now: i64) -> Completion {
-        let retry_at = self.retry_at();
+        let (retry_at, counted) = (self.retry_at(), self.counted());
         let entry = self.entries.of_mut(slot);
         entry.repository = report.line;
         if let Some(known) = report.known {
@@ -138,12 +150,17 @@ impl Machine {
             // An opening cannot be "not over"; a driver that says so has not opened anything.
             Outcome::Failed | Outcome::NotOver(_) => (Record::Failed, Some(retry_at)),
         };
+        if entry.leaving.is_some() && entry.record == Record::Recorded {
+            // It went while the driver could not yet be told.
+            entry.tell_at = Some(counted);
+        }
         let (resumed, recorded) = (entry.resumed, entry.record == Record::Recorded);
         Completion::Opened { episode: self.view(slot, now), resumed, recorded }
     }
 
     fn close_answered(&mut self, slot: u32, report: Report, now: i64) -> Completion {
         let (retry_at, counted) = (self.retry_at(), self.counted());
+        let grace = nanoseconds(self.limits.grace);
         let entry = self.entries.of_mut(slot);
         entry.repository = report.line;
         let ending = entry.ending.expect("a close call belongs to an ending");
@@ -158,7 +175,10 @@ impl Machine {
                 entry.ending = None;
                 // Whoever knows of later evidence has the episode.
                 entry.record = Record::Recorded;
-                entry.expires_at = Some(counted.saturating_add(nanoseconds(wait.max(NOT_OVER_AT_LEAST))));
+                let expires_at = counted.saturating_add(nanoseconds(wait.max(NOT_OVER_AT_LEAST)));
+                let judged = entry.wait.unwrap_or(Wait { expires_at, limit: grace, lost_at: None });
+                entry.wait = Some(Wait { expires_at, ..judged });
+                entry.tell_at = entry.leaving.map(|_| counted);
                 let key = entry.key.clone();
                 Completion::NotOver(key, self.view(slot, now))
             }

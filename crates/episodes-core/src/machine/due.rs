@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::driver::{CloseReason, Seen};
+use crate::driver::{CloseReason, Left, Seen};
 
-use super::calls::{Call, Work};
+use super::calls::{Call, Telling, Work};
+use super::ends::Asked;
 use super::entry::Record;
 use super::{Machine, duration, nanoseconds};
 
@@ -25,6 +26,14 @@ impl Machine {
     pub(crate) fn due(&mut self, until: Moment, now: Moment) -> Due {
         self.tick(now);
         let until = nanoseconds(until.awake).saturating_sub(self.excused);
+        if self.has_returned() {
+            if !self.has_background_room() {
+                return Due::NoRoom;
+            }
+            if let Some(call) = self.tell_returned() {
+                return Due::Call(call);
+            }
+        }
         loop {
             let Some(at) = self.next_counted().filter(|at| *at <= until) else { return Due::Nothing };
             if !self.has_background_room() {
@@ -60,13 +69,14 @@ impl Machine {
     fn next_counted(&self) -> Option<i64> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         let evidence = self.seats.oldest_untold().map(|(_, since)| self.tell_after(since));
-        first.into_iter().chain(evidence).min()
+        let returned = self.has_returned().then(|| self.counted());
+        first.into_iter().chain(evidence).chain(returned).min()
     }
 
     /// Puts the episode where it belongs in the deadline list.
     pub(super) fn refile(&mut self, slot: u32) {
+        let deadline = self.deadline(slot);
         let entry = self.entries.of_mut(slot);
-        let deadline = entry.deadline();
         if entry.filed_at == deadline {
             return;
         }
@@ -81,15 +91,17 @@ impl Machine {
 
     /// Begins what is due for an episode. Expiry is decided here, by comparing times, in the step that marks it.
     fn next_of(&mut self, slot: u32, until: i64) -> Option<Call> {
-        let entry = self.entries.of(slot);
         let passed = |deadline: Option<i64>| deadline.is_some_and(|at| at <= until);
-        if entry.ending.is_some() || entry.overdue(until) {
-            return Some(self.begin_close(slot, CloseReason::Expired, None, true));
+        if self.entries.of(slot).ending.is_some() || self.overdue(slot, until) {
+            self.unseat(slot, None);
+            return Some(self.begin_close(slot, CloseReason::Expired, Asked::background()));
         }
-        if passed(entry.retry_at) {
+        if passed(self.entries.of(slot).retry_at) {
             return Some(self.begin_open(slot, true));
         }
-        let call = if passed(entry.tell_at) { self.tell(slot) } else { None };
+        self.look(slot);
+        self.confirm_loss(slot, until);
+        let call = if passed(self.entries.of(slot).tell_at) { self.tell(slot) } else { None };
         self.refile(slot);
         call
     }
@@ -99,12 +111,39 @@ impl Machine {
         let (slot, _) = self.seats.oldest_untold()?;
         let holder = self.entries.of(slot).holder.expect("evidence waits only for an episode that is held");
         self.seats.told(holder);
+        self.entries.of_mut(slot).untold = true;
         let call = self.tell(slot);
         self.refile(slot);
         call
     }
 
-    /// Begins telling of a departed peer's last evidence, if that is owed and there is room; else the list does.
+    /// Whether somebody whom the driver was told to be gone may have been active since.
+    pub(crate) fn has_returned(&self) -> bool {
+        self.seats.has_returned()
+    }
+
+    /// Begins telling that one of those is active, if there is room; else the list does.
+    pub(crate) fn tell_returned(&mut self) -> Option<Call> {
+        while self.has_background_room()
+            && let Some((peer, slot)) = self.seats.take_returned()
+        {
+            let counted = self.counted();
+            let entry = self.entries.of_mut(slot);
+            if !entry.gone {
+                continue;
+            }
+            (entry.untold, entry.tell_at) = (true, Some(counted));
+            self.seats.told(peer);
+            let call = self.tell_now(slot);
+            self.refile(slot);
+            if call.is_some() {
+                return call;
+            }
+        }
+        None
+    }
+
+    /// Begins telling that a peer has left and of its last evidence, if there is room; else the list does.
     pub(super) fn tell_departed(&mut self, slot: u32) -> Option<Call> {
         self.entries.of(slot).tell_at.filter(|_| self.has_background_room())?;
         let call = self.tell_now(slot);
@@ -112,10 +151,14 @@ impl Machine {
         call
     }
 
-    /// Tells of evidence, or puts it off where a call runs or the last one was too recent.
+    /// Tells what is owed, or puts evidence off where a call runs or the last one was too recent. That somebody has
+    /// gone, or has not, does not wait.
     fn tell(&mut self, slot: u32) -> Option<Call> {
         let counted = self.counted();
         let entry = self.entries.of(slot);
+        if entry.leaving.is_some() || entry.gone {
+            return self.tell_now(slot);
+        }
         let earliest = entry.told_at.map_or(counted, |at| self.tell_after(at));
         if entry.call.is_some() || earliest > counted {
             self.entries.of_mut(slot).tell_at = Some(earliest.max(counted));
@@ -124,21 +167,38 @@ impl Machine {
         self.tell_now(slot)
     }
 
-    /// Tells of evidence, or leaves it owed while a call runs. What is not recorded has nobody to tell.
-    fn tell_now(&mut self, slot: u32) -> Option<Call> {
+    /// Tells what is owed, or leaves it owed while a call runs. What is not recorded has nobody to tell of evidence, but
+    /// once it is, the driver believes that it is held.
+    pub(super) fn tell_now(&mut self, slot: u32) -> Option<Call> {
+        self.look(slot);
         let latest = self.latest;
-        let ago = duration(latest.saturating_sub(self.evidence(slot)));
         let entry = self.entries.of_mut(slot);
         if entry.call.is_some() {
             return None;
         }
         entry.tell_at = None;
         if entry.record != Record::Recorded {
+            entry.untold = false;
+            entry.leaving = entry.leaving.filter(|_| entry.record != Record::Nothing);
             return None;
         }
-        entry.told_at = Some(latest);
-        let seen = Seen { key: entry.key.clone(), peer: entry.last_holder, ago };
-        Some(self.begin(slot, Work::Seen(seen), true))
+        let mut untold = std::mem::take(&mut entry.untold);
+        let leaving = entry.leaving.take();
+        let (key, peer, holder) = (entry.key.clone(), entry.last_holder, entry.holder);
+        if let (Some(_), Some(holder)) = (leaving, holder) {
+            untold |= self.seats.untold(holder);
+            self.seats.gone(holder);
+        }
+        let ago = |at: i64| duration(latest.saturating_sub(at));
+        let seen = untold.then(|| Seen { key: key.clone(), peer, ago: ago(self.evidence(slot)) });
+        let left = leaving.map(|leaving| Left { key, peer: leaving.peer, ago: ago(leaving.at) });
+        let entry = self.entries.of_mut(slot);
+        entry.gone = left.is_some() && holder.is_some();
+        if seen.is_some() {
+            entry.told_at = Some(latest);
+        }
+        let nothing = seen.is_none() && left.is_none();
+        (!nothing).then(|| self.begin(slot, Work::Tell(Telling { seen, left }), true))
     }
 
     /// When evidence may be told that has waited, or was last told, since then: time awake in, counted time out.

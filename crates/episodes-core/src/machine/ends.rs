@@ -2,7 +2,7 @@
 
 use crate::board::{BoardError, Closed};
 use crate::clock::Moment;
-use crate::driver::{CloseReason, Closing};
+use crate::driver::{CloseReason, Closing, Judged};
 use crate::ids::{EpisodeKey, PeerId};
 
 use super::calls::{Call, Completion, Work};
@@ -15,6 +15,23 @@ pub(super) struct Memory {
     key: EpisodeKey,
     /// Absent while the driver is asked.
     answer: Option<Closed>,
+}
+
+/// Who asks for an end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    /// The peer that is owed the same answer again.
+    by: Option<PeerId>,
+    by_operator: bool,
+    /// Whether no client waits for it.
+    background: bool,
+}
+
+impl Asked {
+    /// The deadline list.
+    pub(super) fn background() -> Self {
+        Self { background: true, ..Self::default() }
+    }
 }
 
 /// What comes next for somebody who ends an episode.
@@ -41,7 +58,7 @@ impl Machine {
             },
         };
         let entry = self.entries.of(slot);
-        if let Some(holder) = entry.holder.filter(|holder| *holder != peer) {
+        if let Some(holder) = self.shown_holder(slot).filter(|holder| *holder != peer) {
             return Err(BoardError::HeldByOther { key: entry.key.clone(), peer: holder });
         }
         if entry.call.is_some() {
@@ -53,17 +70,22 @@ impl Machine {
         let memory = Memory { key: entry.key.clone(), answer: None };
         self.memories.insert(peer, memory);
         // The message that ends an episode is the last evidence for it, unless it came too late.
-        if !entry.overdue(self.counted()) && entry.ending.is_none() {
+        let in_time = !self.overdue(slot, self.counted()) && self.entries.of(slot).ending.is_none();
+        self.unseat(slot, Some(peer));
+        if in_time {
             self.note_evidence(slot, now);
         }
-        if self.held_by(peer) == Some(slot) {
-            self.seats.vacate(peer);
-        }
-        Ok(End::Call(self.begin_close(slot, CloseReason::Detach, Some(peer), false)))
+        Ok(End::Call(self.begin_close(slot, CloseReason::Detach, Asked { by: Some(peer), ..Asked::default() })))
     }
 
     /// Ends an episode whoever holds it.
-    pub(crate) fn close(&mut self, key: &EpisodeKey, reason: CloseReason, now: Moment) -> Result<End, BoardError> {
+    pub(crate) fn close(
+        &mut self,
+        key: &EpisodeKey,
+        reason: CloseReason,
+        by_operator: bool,
+        now: Moment,
+    ) -> Result<End, BoardError> {
         self.tick(now);
         let slot = self.slot_of(key)?;
         let entry = self.entries.of(slot);
@@ -73,32 +95,30 @@ impl Machine {
         if !self.has_room() {
             return Err(no_room());
         }
-        if let Some(holder) = entry.holder {
-            let evidence = self.evidence(slot);
-            self.seats.lose(holder);
-            self.entries.of_mut(slot).evidence = evidence;
-        }
-        Ok(End::Call(self.begin_close(slot, reason, None, false)))
+        self.unseat(slot, None);
+        Ok(End::Call(self.begin_close(slot, reason, Asked { by_operator, ..Asked::default() })))
     }
 
     /// Marks the episode as ending and asks the driver. The first reason wins, and what is overdue has expired: by
-    /// the times, not by which call noticed it. The caller has freed the holder's seat and kept its evidence.
-    pub(super) fn begin_close(&mut self, slot: u32, reason: CloseReason, by: Option<PeerId>, background: bool) -> Call {
-        let counted = self.counted();
+    /// the times, not by which call noticed it. The caller has unseated the holder.
+    pub(super) fn begin_close(&mut self, slot: u32, reason: CloseReason, asked: Asked) -> Call {
+        let overdue = self.overdue(slot, self.counted());
         let latest = self.latest;
         let entry = self.entries.of_mut(slot);
-        let reason = match entry.ending {
-            Some(ending) => ending.reason,
-            None if entry.overdue(counted) => CloseReason::Expired,
-            None => reason,
+        let (reason, by_operator) = match entry.ending {
+            Some(ending) => (ending.reason, ending.by_operator),
+            None if overdue => (CloseReason::Expired, false),
+            None => (reason, asked.by_operator),
         };
-        let by = by.or(entry.ending.and_then(|ending| ending.by));
-        entry.ending = Some(Ending { reason, by });
-        entry.holder = None;
-        (entry.retry_at, entry.tell_at, entry.takeover) = (None, None, None);
-        let last_evidence_ago = entry.witnessed.then(|| duration(latest.saturating_sub(entry.evidence)));
-        let closing = Closing { key: entry.key.clone(), reason, last_evidence_ago };
-        self.begin(slot, Work::Close(closing), background)
+        let by = asked.by.or(entry.ending.and_then(|ending| ending.by));
+        entry.ending = Some(Ending { reason, by, by_operator });
+        (entry.retry_at, entry.tell_at, entry.untold, entry.takeover) = (None, None, false, None);
+        let ago = |at: i64| duration(latest.saturating_sub(at));
+        let last_evidence_ago = entry.witnessed.then(|| ago(entry.evidence));
+        let judged = entry.wait.filter(|_| reason == CloseReason::Expired);
+        let judged = judged.map(|wait| Judged { limit: duration(wait.limit), since_loss: wait.lost_at.map(ago) });
+        let closing = Closing { key: entry.key.clone(), reason, by_operator, last_evidence_ago, judged };
+        self.begin(slot, Work::Close(closing), asked.background)
     }
 
     /// Brings what `peer` is told again up to what became of its end.
@@ -139,7 +159,7 @@ impl Machine {
         self.by_key.get(key).copied().ok_or_else(|| BoardError::NotFound { key: key.clone() })
     }
 
-    /// Moves an episode's last evidence to `now`, wherever it stands.
+    /// Moves the last evidence of an episode that nobody is seated at to `now`.
     fn note_evidence(&mut self, slot: u32, now: i64) {
         let entry = self.entries.of_mut(slot);
         entry.evidence = now;

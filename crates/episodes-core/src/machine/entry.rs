@@ -22,6 +22,56 @@ pub(super) struct Ending {
     pub(super) reason: CloseReason,
     /// Who asked for it last and is owed the same answer again.
     pub(super) by: Option<PeerId>,
+    /// Whether an operator gave the reason.
+    pub(super) by_operator: bool,
+}
+
+/// What keeps the episode of a seated peer from expiring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Its process, or a stream that is open.
+    Held,
+    /// Nothing, and nothing was seen to go: silent since then in counted time, unless its seat says more.
+    Silent { since: i64 },
+    /// Its last stream was seen to end, unless its seat says that there was evidence since.
+    Lost(Loss),
+}
+
+/// The end of a peer's last stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    /// When, in time awake.
+    pub(super) at: i64,
+    /// When, in counted time.
+    pub(super) since: i64,
+    /// Whether the patience with it is over.
+    pub(super) confirmed: bool,
+}
+
+/// How long an episode that nobody is seated at waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub(super) expires_at: i64,
+    /// The length that is judged.
+    pub(super) limit: i64,
+    /// When its connection was seen to go, in time awake, where this process saw it.
+    pub(super) lost_at: Option<i64>,
+}
+
+/// A departure that the driver has not been told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    pub(super) peer: PeerId,
+    /// In time awake.
+    pub(super) at: i64,
+}
+
+/// What the driver is to be told of an attachment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Joining {
+    pub(super) handle: Option<String>,
+    pub(super) again: bool,
+    pub(super) took_over: bool,
 }
 
 /// The last takeover, to notice two holders that keep taking it back.
@@ -43,20 +93,32 @@ pub(super) struct Entry {
     pub(super) resumed: bool,
     pub(super) repository: String,
     pub(super) client: Option<String>,
+    /// Who is seated at it; whether that counts as holding it is for `hold` and the seat to say.
     pub(super) holder: Option<PeerId>,
+    pub(super) hold: Hold,
+    /// Whether its holder's process is its hold.
+    pub(super) by_process: bool,
     /// Who holds it or held it last, in this process.
     pub(super) last_holder: Option<PeerId>,
-    /// Its last evidence, unless it is held: then that stands in the holder's seat.
+    /// Its last evidence, unless somebody is seated: then that stands in the holder's seat.
     pub(super) evidence: i64,
     /// Whether this process saw any evidence itself.
     pub(super) witnessed: bool,
     pub(super) record: Record,
+    /// What the driver is told of the last attachment, as often as it is asked.
+    pub(super) joining: Joining,
     pub(super) ending: Option<Ending>,
     /// The serial number of the driver call that runs for it.
     pub(super) call: Option<u64>,
-    pub(super) expires_at: Option<i64>,
+    /// How long it waits, where nobody is seated.
+    pub(super) wait: Option<Wait>,
     pub(super) retry_at: Option<i64>,
-    /// When evidence that the driver has not been told of is due, beside what its seat says.
+    /// Whether there is evidence that the driver has not been told of, beside what its seat says.
+    pub(super) untold: bool,
+    pub(super) leaving: Option<Leaving>,
+    /// Whether the driver was told that the seated peer is gone, and of no evidence since.
+    pub(super) gone: bool,
+    /// When the driver is to be told of evidence or of a departure.
     pub(super) tell_at: Option<i64>,
     /// When the driver was last told of evidence.
     pub(super) told_at: Option<i64>,
@@ -76,14 +138,20 @@ impl Entry {
             repository: "the repository has not answered yet".into(),
             client: None,
             holder: None,
+            hold: Hold::Held,
+            by_process: false,
             last_holder: None,
             evidence,
             witnessed: false,
             record: Record::Asked,
+            joining: Joining::default(),
             ending: None,
             call: None,
-            expires_at: None,
+            wait: None,
             retry_at: None,
+            untold: false,
+            leaving: None,
+            gone: false,
             tell_at: None,
             told_at: None,
             filed_at: None,
@@ -91,20 +159,10 @@ impl Entry {
         }
     }
 
-    /// Whether nobody holds it and its grace is over.
-    pub(super) fn overdue(&self, counted: i64) -> bool {
-        self.holder.is_none() && self.expires_at.is_some_and(|at| at <= counted)
-    }
-
-    /// When something is due for it; nothing is while a call runs.
-    pub(super) fn deadline(&self) -> Option<i64> {
-        if self.call.is_some() {
-            return None;
-        }
-        if self.ending.is_some() {
-            return self.retry_at;
-        }
-        [self.expires_at, self.retry_at, self.tell_at].into_iter().flatten().min()
+    /// Nothing is owed to the driver of what was before.
+    pub(super) fn owe_nothing(&mut self) {
+        (self.retry_at, self.tell_at) = (None, None);
+        (self.untold, self.leaving, self.gone) = (false, None, false);
     }
 }
 

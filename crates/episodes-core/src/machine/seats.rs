@@ -30,7 +30,7 @@ pub(super) enum Seat {
 
 /// What a peer leaves behind when it gives up an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct Remains {
     /// When its last evidence was, in nanoseconds awake.
     pub(super) evidence: i64,
     /// Whether there was evidence that the driver has not been told.
@@ -38,14 +38,20 @@ pub(super) struct Left {
 }
 
 /// When the last evidence was, in [`UNIT`]s since the base, and in the lowest bit whether it waits to be told.
-/// Without a time it is a vacant or a lost seat; with the time 1 the evidence stands in [`Rest`].
+/// Without a time it is a vacant or a lost seat. With one of the first times the evidence stands in [`Rest`]; which of
+/// them says what a look at the seat may want to know of it, so that a touch has nothing to note but its own time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word(u32);
 
 impl Word {
     const VACANT: Self = Self(0);
     const LOST: Self = Self(1);
-    const ELSEWHERE: u32 = 1;
+    /// There was no evidence since somebody looked.
+    const LOOKED_AT: u32 = 1;
+    /// There was none since the driver was told that the peer is gone; the next one it must hear of at once.
+    const GONE: u32 = 2;
+    /// It moved out of the word as that was full.
+    const MOVED: u32 = 3;
     const LATEST: u32 = u32::MAX >> 1;
 
     fn held(time: u32, waits: bool) -> Self {
@@ -58,6 +64,11 @@ impl Word {
 
     fn waits(self) -> bool {
         self.time() > 0 && self.0 & 1 == 1
+    }
+
+    /// Whether the word has the time of the last evidence itself.
+    fn tells_time(self) -> bool {
+        self.time() > Self::MOVED
     }
 
     fn seat(self) -> Seat {
@@ -107,6 +118,10 @@ pub(super) struct Seats {
     stale: usize,
     /// How many hold something and do not wait: so many may come to wait without another word.
     quiet: usize,
+    /// Whom the driver was told to be gone and who was active again since, by number. Some may have left again.
+    returned: Vec<u64>,
+    /// How many seats are marked as gone, so that the list above has room for them.
+    gone: usize,
     /// Where the words' time begins, in nanoseconds awake.
     base: i64,
 }
@@ -123,7 +138,7 @@ impl Seats {
         let (page, offset) = self.find(peer.number())?;
         match page.words[offset].time() {
             0 => None,
-            Word::ELSEWHERE => Some(page.rest[offset].evidence),
+            1..=Word::MOVED => Some(page.rest[offset].evidence),
             time => Some(self.base + i64::from(time) * UNIT),
         }
     }
@@ -139,6 +154,10 @@ impl Seats {
         let seat = word.seat();
         if seat == Seat::Held {
             if !word.waits() {
+                if word.time() == Word::GONE {
+                    self.returned.push(number);
+                    self.gone -= 1;
+                }
                 self.waiting.push_back((number, now));
                 self.quiet -= 1;
             }
@@ -154,12 +173,76 @@ impl Seats {
         self.quiet += 1;
         self.waiting.reserve(self.quiet);
         let (page, offset) = self.take(peer);
-        page.words[offset] = Word::held(Word::ELSEWHERE, false);
+        page.words[offset] = Word::held(Word::LOOKED_AT, false);
         (page.rest[offset].evidence, page.rest[offset].slot) = (now, slot);
     }
 
+    /// Notes that somebody has looked at the evidence of a peer that holds something: [`active`](Self::active) tells
+    /// from then on whether there was another.
+    pub(super) fn look(&mut self, peer: PeerId) {
+        if self.active(peer) {
+            self.mark(peer, Word::LOOKED_AT);
+        }
+    }
+
+    /// Whether a peer that holds something has been active since [`hold`](Self::hold), [`look`](Self::look) or
+    /// [`gone`](Self::gone).
+    pub(super) fn active(&self, peer: PeerId) -> bool {
+        self.word(peer.number()).time() >= Word::MOVED
+    }
+
+    /// Whether there is evidence of the peer that the driver has not been told.
+    pub(super) fn untold(&self, peer: PeerId) -> bool {
+        self.word(peer.number()).waits()
+    }
+
+    /// Notes that the driver is told now that the peer is gone: its next message is not left to wait.
+    pub(super) fn gone(&mut self, peer: PeerId) {
+        self.told(peer);
+        self.back(peer);
+        if self.word(peer.number()).seat() == Seat::Held {
+            self.gone += 1;
+            self.returned.reserve(self.gone);
+            self.mark(peer, Word::GONE);
+        }
+    }
+
+    /// Notes that the peer is not gone after all; whether the driver was told so and nothing else since.
+    pub(super) fn back(&mut self, peer: PeerId) -> bool {
+        let gone = self.word(peer.number()).time() == Word::GONE;
+        if gone {
+            self.gone -= 1;
+            self.mark(peer, Word::LOOKED_AT);
+        }
+        gone
+    }
+
+    /// Takes out one that was told to be gone, was active again, and still holds something.
+    pub(super) fn take_returned(&mut self) -> Option<(PeerId, u32)> {
+        loop {
+            let peer = PeerId(self.returned.pop()?);
+            if let Some(slot) = self.slot(peer) {
+                return Some((peer, slot));
+            }
+        }
+    }
+
+    /// Whether there may be such a one.
+    pub(super) fn has_returned(&self) -> bool {
+        !self.returned.is_empty()
+    }
+
+    /// Moves the evidence of a peer that holds something out of its word.
+    fn mark(&mut self, peer: PeerId, mark: u32) {
+        let evidence = self.evidence(peer);
+        if let (Some(evidence), Some((page, offset))) = (evidence, self.find_mut(peer.number())) {
+            page.rest[offset].evidence = evidence;
+            page.words[offset] = Word::held(mark, page.words[offset].waits());
+        }
+    }
+
     /// Takes the peer's episode away, so that its next touch says so.
-    pub(super) fn lose(&mut self, peer: PeerId) -> Option<Left> {
+    pub(super) fn lose(&mut self, peer: PeerId) -> Option<Remains> {
         let left = self.vacate(peer);
         let (page, offset) = self.take(peer);
         page.words[offset] = Word::LOST;
@@ -167,9 +250,10 @@ impl Seats {
     }
 
     /// Frees the peer's seat; returns what it leaves of an episode that it held.
-    pub(super) fn vacate(&mut self, peer: PeerId) -> Option<Left> {
-        let left = self.evidence(peer).map(|evidence| Left { evidence, untold: self.word(peer.number()).waits() });
+    pub(super) fn vacate(&mut self, peer: PeerId) -> Option<Remains> {
+        let left = self.evidence(peer).map(|evidence| Remains { evidence, untold: self.word(peer.number()).waits() });
         self.told(peer);
+        self.back(peer);
         if left.is_some() {
             self.quiet -= 1;
         }
@@ -231,10 +315,10 @@ impl Seats {
     fn time(&mut self, now: i64) -> u32 {
         let units = now.saturating_sub(self.base) / UNIT;
         match u32::try_from(units) {
-            Ok(time) if (Word::ELSEWHERE + 1..=Word::LATEST).contains(&time) => time,
+            Ok(time) if (Word::MOVED + 1..=Word::LATEST).contains(&time) => time,
             Ok(_) | Err(_) => {
                 self.move_base(now);
-                Word::ELSEWHERE + 1
+                Word::MOVED + 1
             }
         }
     }
@@ -242,13 +326,13 @@ impl Seats {
     fn move_base(&mut self, now: i64) {
         for page in self.pages.iter_mut().flatten() {
             for (word, rest) in page.words.iter_mut().zip(&mut page.rest) {
-                if word.time() > Word::ELSEWHERE {
+                if word.tells_time() {
                     rest.evidence = self.base + i64::from(word.time()) * UNIT;
-                    *word = Word::held(Word::ELSEWHERE, word.waits());
+                    *word = Word::held(Word::MOVED, word.waits());
                 }
             }
         }
-        self.base = now - i64::from(Word::ELSEWHERE + 1) * UNIT;
+        self.base = now - i64::from(Word::MOVED + 1) * UNIT;
     }
 
     /// Makes a place for a peer whose seat is vacant, and counts it as taken.

@@ -23,6 +23,12 @@ fn peers_are_numbered_in_attachment_order_and_no_number_is_used_twice() {
 }
 
 #[test]
+fn each_transport_has_its_word() {
+    let words = [Transport::Stdio, Transport::Http, Transport::Handle].map(Transport::as_str);
+    assert_eq!(words, ["stdio", "http", "handle"]);
+}
+
+#[test]
 fn a_message_of_any_clone_is_the_peers_and_moves_its_last_activity() {
     let (clock, peers) = board();
     let peer = peers.attach(Transport::Stdio);

@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use majordomus_episodes_core::board::{AttachRequest, Attached, BoardError, BoardOptions, Limits, Touch};
-use majordomus_episodes_core::clock::ManualClock;
+use majordomus_episodes_core::clock::{Clock, ManualClock};
 use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Opening, Outcome, Report};
 use majordomus_episodes_core::peers::{Peer, PeerBoard, Transport};
 use majordomus_episodes_core::{CloseReason, ConnectionEpisodeState, EpisodeBoard};
@@ -43,7 +43,10 @@ impl Scene {
 
     /// Opens an episode while the driver answers at once.
     fn opened(&self, id: &'static str) -> Peer {
-        let peer = self.peer();
+        self.opened_by(self.peer(), id)
+    }
+
+    fn opened_by(&self, peer: Peer, id: &'static str) -> Peer {
         let attaching = start({
             let (board, peer) = (self.board.clone(), peer.clone());
             move || attach(&board, &peer, id)
@@ -54,10 +57,24 @@ impl Scene {
         assert!(self.board.settle(LONG));
         peer
     }
+
+    /// Detaches the peer while the driver answers at once.
+    fn left(&self, peer: &Peer) {
+        self.board.detach(peer);
+        self.next().answer("", Outcome::Recorded);
+        assert!(self.board.settle(LONG));
+    }
 }
 
 fn attach(board: &EpisodeBoard, peer: &Peer, id: &str) -> Result<Attached, BoardError> {
-    board.attach_with(AttachRequest { peer, external_id: id, provider: "generic", client: None })
+    board.attach_with(AttachRequest {
+        peer,
+        external_id: id,
+        provider: "generic",
+        client: None,
+        handle: None,
+        again: false,
+    })
 }
 
 fn why(error: BoardError) -> String {
@@ -168,11 +185,61 @@ fn a_detach_waits_for_nobody_even_if_it_has_something_to_tell() {
     scene.clock.advance(seconds(5));
     scene.board.touch(&peer);
     assert!(scene.board.detach(&peer).is_some());
-    let told = scene.next();
-    assert_eq!(told.asked, "seen generic a");
-    assert!(!scene.board.settle(Duration::ZERO));
-    told.answer("", Outcome::Recorded);
+    for asked in ["seen generic a", "left generic a"] {
+        let told = scene.next();
+        assert_eq!(told.asked, asked);
+        assert!(!scene.board.settle(Duration::ZERO));
+        told.answer("", Outcome::Recorded);
+    }
     assert!(scene.board.settle(LONG));
+}
+
+#[test]
+fn a_client_that_comes_back_waits_until_its_departure_is_told() {
+    let scene = scene(LONG);
+    let peer = scene.opened("a");
+    scene.board.detach(&peer);
+    let leaving = scene.next();
+    let attaching = start({
+        let (board, peer) = (scene.board.clone(), scene.peer());
+        move || attach(&board, &peer, "a")
+    });
+    // One call at a time runs for a key: were the opening told before the departure, the repository would take the
+    // episode for one that nobody holds.
+    assert!(scene.arrived.recv_timeout(Duration::from_millis(20)).is_err());
+    leaving.answer("", Outcome::Recorded);
+    let opening = scene.next();
+    assert_eq!(opening.asked, "open generic a");
+    opening.answer("opened", Outcome::Recorded);
+    assert_eq!(attaching.join().unwrap().unwrap().episode.attachments, 2);
+}
+
+#[test]
+fn a_late_message_waits_for_no_driver_and_is_told_once_the_departure_has_been() {
+    let scene = scene(LONG);
+    let peer = scene.opened("a");
+    scene.board.hold(&peer);
+    scene.board.touch(&peer);
+    scene.board.release(&peer);
+    scene.clock.advance(seconds(90));
+    // Nobody waits for what is told.
+    assert!(scene.board.reap().is_empty());
+    scene.next().answer("", Outcome::Recorded);
+    assert!(scene.board.settle(LONG));
+    assert!(scene.board.reap().is_empty());
+    let leaving = scene.next();
+    assert_eq!(leaving.asked, "left generic a");
+    assert_eq!(scene.board.of_peer(&peer).unwrap().state, ConnectionEpisodeState::Detached);
+
+    assert_eq!(scene.board.touch(&peer), Touch::Held);
+    assert_eq!(scene.board.of_peer(&peer).unwrap().state, ConnectionEpisodeState::Open);
+    leaving.answer("", Outcome::Recorded);
+    assert!(scene.board.settle(LONG));
+    assert!(scene.board.next_due().unwrap() <= scene.clock.now().awake, "at once");
+    assert!(scene.board.reap().is_empty());
+    let seen = scene.next();
+    assert_eq!(seen.asked, "seen generic a");
+    seen.answer("", Outcome::Recorded);
 }
 
 #[test]
@@ -181,7 +248,7 @@ fn many_expiries_run_side_by_side_and_leave_room_for_clients() {
     let ids = ["a", "b", "c", "d", "e", "f"];
     for id in ids {
         let peer = scene.opened(id);
-        scene.board.detach(&peer);
+        scene.left(&peer);
     }
     scene.clock.advance(seconds(900));
     let reaping = start({
@@ -215,7 +282,7 @@ fn many_expiries_run_side_by_side_and_leave_room_for_clients() {
 fn a_sweep_does_not_wait_for_a_driver_beyond_its_limit() {
     let scene = scene(Duration::from_millis(1));
     let peer = scene.opened("a");
-    scene.board.detach(&peer);
+    scene.left(&peer);
     scene.clock.advance(seconds(900));
     assert!(scene.board.reap().is_empty());
     assert!(scene.board.close_all(CloseReason::Shutdown).is_empty());

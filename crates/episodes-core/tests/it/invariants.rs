@@ -10,12 +10,14 @@ use crate::support::{Stage, seconds};
 const GRACE: u64 = 900;
 
 impl Stage {
+    /// A process, which holds what it attached for.
     fn peer(&self) -> Peer {
-        self.peers.attach(Transport::Http)
+        self.peers.attach(Transport::Stdio)
     }
 
     fn attach(&self, peer: &Peer, external_id: &str) -> Result<Attached, BoardError> {
-        let request = AttachRequest { peer, external_id, provider: "generic", client: None };
+        let request =
+            AttachRequest { peer, external_id, provider: "generic", client: None, handle: None, again: false };
         self.board.attach_with(request)
     }
 
@@ -65,7 +67,10 @@ fn a_client_that_comes_back_under_its_external_id_gets_its_own_episode() {
     assert!(again.recorded && again.resumed);
     assert_eq!(again.episode.opened_at, opened.episode.opened_at);
     assert_eq!((again.episode.attachments, again.episode.peer), (2, Some(second.id())));
-    assert_eq!(stage.script.asked(), ["open generic a for p1", "open generic a for p2"]);
+    assert_eq!(
+        stage.script.asked(),
+        ["open generic a for p1", "left generic a by p1 0ns ago", "open generic a for p2"]
+    );
     assert_eq!(stage.board.list().len(), 1);
 }
 
@@ -100,7 +105,7 @@ fn a_lost_connection_detaches_and_never_closes() {
     stage.script.asked();
     let left = stage.board.detach(&peer).expect("it held one");
     assert_eq!((left.state, left.peer), (ConnectionEpisodeState::Detached, None));
-    assert!(stage.script.asked().is_empty(), "nothing happened since it was opened");
+    assert_eq!(stage.script.asked(), ["left generic a by p1 0ns ago"], "nothing else happened since it was opened");
     assert_eq!(stage.board.detach(&peer), None);
     assert_eq!(stage.board.touch(&peer), Touch::None);
     stage.wait(GRACE - 1);
@@ -137,10 +142,10 @@ fn an_interrupted_episode_ends_at_its_last_evidence() {
     stage.board.touch(&peer);
     stage.wait(5);
     stage.board.detach(&peer);
-    assert_eq!(stage.script.asked()[1..], ["seen generic a 5s ago"], "the last evidence is told when it goes");
+    assert_eq!(stage.script.asked()[1..], ["seen generic a 5s ago", "left generic a by p1 0ns ago"]);
     stage.wait(3 * GRACE);
     assert_eq!(stage.board.reap().len(), 1);
-    assert_eq!(stage.script.asked(), [format!("close generic a expired {}s ago", 5 + 3 * GRACE)]);
+    assert_eq!(stage.script.asked(), ["close generic a expired 2705s ago, judged 900s, lost 2700s ago"]);
 }
 
 #[test]
@@ -205,7 +210,11 @@ fn a_failed_opening_is_tried_again_and_one_with_nothing_to_record_is_not() {
     stage.board.detach(&first);
     stage.wait(10);
     stage.board.reap();
-    assert_eq!(stage.script.asked(), ["open generic a for p1"]);
+    assert_eq!(
+        stage.script.asked(),
+        ["open generic a for p1", "left generic a by p1 10s ago"],
+        "once it is recorded the repository takes it for held"
+    );
     stage.wait(100);
     stage.board.reap();
     assert!(stage.script.asked().is_empty());
@@ -268,7 +277,10 @@ fn a_caller_ends_what_it_holds_or_what_nobody_holds() {
     let left = stage.board.finish(&second, Some("a"), "generic").unwrap();
     assert_eq!(left.episode.external_id, "a");
     let closes = stage.script.asked().split_off(2);
-    assert_eq!(closes, ["close generic b detach 0ns ago", "close generic a detach 0ns ago"]);
+    assert_eq!(
+        closes,
+        ["close generic b detach 0ns ago", "left generic a by p1 0ns ago", "close generic a detach 0ns ago"]
+    );
     assert!(stage.board.list().is_empty());
     assert_eq!(stage.board.finish(&stage.peer(), None, "generic"), Err(BoardError::NotHeld));
 }
@@ -353,12 +365,12 @@ fn what_is_overdue_has_expired_whichever_call_notices() {
     assert_eq!(
         stage.script.asked(),
         [
-            "close generic a expired 900s ago",
+            "close generic a expired 900s ago, judged 900s, lost 900s ago",
             "open generic a for p1",
-            "close generic b expired 900s ago",
-            "close generic c expired 900s ago",
+            "close generic b expired 900s ago, judged 900s, lost 900s ago",
+            "close generic c expired 900s ago, judged 900s, lost 900s ago",
             "close generic a shutdown 0ns ago",
-            "close generic d expired 900s ago",
+            "close generic d expired 900s ago, judged 900s, lost 900s ago",
         ]
     );
 }
@@ -387,7 +399,10 @@ fn an_episode_that_the_repository_knows_to_be_alive_does_not_expire() {
     stage.script.answer("seen elsewhere", Outcome::NotOver(seconds(60)));
     assert_eq!(stage.board.close_all(CloseReason::Shutdown).len(), 1);
     let asked = stage.script.asked();
-    assert_eq!(asked, ["close generic a expired 900s ago", "close generic a shutdown 900s ago"]);
+    assert_eq!(
+        asked,
+        ["close generic a expired 900s ago, judged 900s, lost 900s ago", "close generic a shutdown 900s ago"]
+    );
 }
 
 #[test]
@@ -431,7 +446,7 @@ fn an_operator_ends_what_anybody_holds_and_its_holder_is_told() {
     stage.attach(&peer, "a").unwrap();
     stage.wait(6);
     stage.board.close(("generic", "a"), CloseReason::Detach).unwrap();
-    assert_eq!(stage.script.asked()[1..], ["close generic a detach 6s ago"]);
+    assert_eq!(stage.script.asked()[1..], ["close generic a detach by operator 6s ago"]);
     assert_eq!(stage.board.touch(&peer), Touch::Lost { by: None });
     assert_eq!(stage.board.touch(&peer), Touch::None);
     assert_eq!(stage.board.close("a", CloseReason::Detach), Err(BoardError::NotFound { key: key("a") }));

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a broken expectation may panic, helpers included")]
 
 mod hanging;
+mod holds;
 mod invariants;
 mod model;
 mod racing;

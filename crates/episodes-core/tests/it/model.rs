@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use majordomus_episodes_core::board::{Adopted, AttachRequest, BoardOptions, Inline, Limits};
 use majordomus_episodes_core::clock::{Clock, ManualClock};
-use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Known, Opening, Outcome, Report, Seen};
+use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Known, Left, Opening, Outcome, Report, Seen};
 use majordomus_episodes_core::peers::{Peer, PeerBoard, Transport};
 use majordomus_episodes_core::{CloseReason, EpisodeBoard, EpisodeKey};
 use proptest::prelude::*;
@@ -17,6 +17,8 @@ use naive::Naive;
 
 pub(crate) const LIMITS: Limits = Limits {
     grace: seconds(60),
+    handle_idle: seconds(200),
+    stream_patience: seconds(9),
     driver_time: seconds(60),
     driver_calls: 16,
     seen_every: seconds(7),
@@ -27,7 +29,11 @@ pub(crate) const LIMITS: Limits = Limits {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Attach(usize, usize),
+    AttachWithHandle(usize, usize),
+    AttachAgain(usize, usize),
     Touch(usize),
+    Hold(usize),
+    Release(usize),
     Detach(usize),
     Finish(usize, Option<usize>),
     Close(usize, CloseReason),
@@ -47,14 +53,18 @@ fn step() -> impl Strategy<Value = Step> {
     let key = || 0..KEYS;
     let reason = || prop::sample::select(vec![CloseReason::Detach, CloseReason::Shutdown, CloseReason::Expired]);
     prop_oneof![
-        8 => (peer(), key()).prop_map(|(peer, key)| Step::Attach(peer, key)),
+        6 => (peer(), key()).prop_map(|(peer, key)| Step::Attach(peer, key)),
+        2 => (peer(), key()).prop_map(|(peer, key)| Step::AttachWithHandle(peer, key)),
+        2 => (peer(), key()).prop_map(|(peer, key)| Step::AttachAgain(peer, key)),
         6 => peer().prop_map(Step::Touch),
+        4 => peer().prop_map(Step::Hold),
+        5 => peer().prop_map(Step::Release),
         4 => peer().prop_map(Step::Detach),
         4 => (peer(), prop::option::of(key())).prop_map(|(peer, key)| Step::Finish(peer, key)),
         2 => (key(), reason()).prop_map(|(key, reason)| Step::Close(key, reason)),
         1 => reason().prop_map(Step::CloseAll),
         6 => Just(Step::Reap),
-        8 => prop::sample::select(vec![1_u64, 3, 5, 7, 30, 59, 60, 61, 200]).prop_map(Step::Advance),
+        8 => prop::sample::select(vec![1_u64, 3, 5, 7, 8, 9, 30, 51, 59, 60, 61, 140, 199, 200]).prop_map(Step::Advance),
         1 => (-100_000_i64..100_000).prop_map(Step::JumpWall),
         1 => (1_u64..100).prop_map(Step::Excuse),
         2 => (key(), 0_u64..5_000, 0_u64..90).prop_map(|(key, silent, waiting)| Step::Adopt(key, silent, waiting)),
@@ -70,7 +80,9 @@ pub(crate) struct Repository {
 
 impl Repository {
     pub(crate) fn open(&mut self, opening: &Opening) -> Report {
-        let (line, choice) = self.note(&opening.key, format!("open for {} {:?}", opening.peer, opening.client));
+        let Opening { peer, client, handle, again, took_over, .. } = opening;
+        let asked = format!("open for {peer} {client:?} {handle:?} {again} {took_over}");
+        let (line, choice) = self.note(&opening.key, asked);
         let known = |attachments| Known { opened_at: "2025-06-01T00:00:00.000Z".into(), attachments, resumed: true };
         let (outcome, known) = match choice {
             0..=5 => (Outcome::Recorded, None),
@@ -84,7 +96,8 @@ impl Repository {
     }
 
     pub(crate) fn close(&mut self, closing: &Closing) -> Report {
-        let asked = format!("close {} {:?}", closing.reason.as_str(), closing.last_evidence_ago);
+        let Closing { reason, by_operator, last_evidence_ago, judged, .. } = closing;
+        let asked = format!("close {reason:?} {by_operator} {last_evidence_ago:?} {judged:?}");
         let (line, choice) = self.note(&closing.key, asked);
         let outcome = match choice {
             0..=4 => Outcome::Recorded,
@@ -98,6 +111,10 @@ impl Repository {
 
     pub(crate) fn seen(&mut self, seen: &Seen) {
         self.note(&seen.key, format!("seen {:?} {:?}", seen.peer, seen.ago));
+    }
+
+    pub(crate) fn left(&mut self, left: &Left) {
+        self.note(&left.key, format!("left {} {:?}", left.peer, left.ago));
     }
 
     fn note(&mut self, key: &EpisodeKey, asked: String) -> (String, u8) {
@@ -122,6 +139,10 @@ impl EpisodeDriver for Driver {
 
     fn seen(&self, seen: &Seen) {
         self.0.lock().unwrap().seen(seen);
+    }
+
+    fn left(&self, left: &Left) {
+        self.0.lock().unwrap().left(left);
     }
 }
 
@@ -151,7 +172,8 @@ impl Pair {
             run: Arc::new(Inline),
         });
         let peers = PeerBoard::with_clock(Arc::clone(&clock) as _);
-        let peers = (0..PEERS).map(|_| peers.attach(Transport::Http)).collect();
+        let transports = [Transport::Stdio, Transport::Http, Transport::Handle, Transport::Http];
+        let peers = transports.map(|transport| peers.attach(transport)).into();
         Self { clock, driver, board, naive: Naive::new(repository), peers }
     }
 
@@ -160,17 +182,28 @@ impl Pair {
         let now = self.clock.now();
         let (board, naive, peers) = (&self.board, &mut self.naive, &self.peers);
         match step {
-            Step::Attach(peer, number) => {
+            Step::Attach(peer, number) | Step::AttachWithHandle(peer, number) | Step::AttachAgain(peer, number) => {
                 let key = key(number);
                 let client = (number == 1).then_some("client 1.0");
+                let handle = now.awake.as_secs().to_string();
                 let request = AttachRequest {
                     peer: &peers[peer],
                     external_id: key.external_id.as_str(),
                     provider: key.provider.as_str(),
                     client,
+                    handle: matches!(step, Step::AttachWithHandle(..)).then_some(&*handle),
+                    again: matches!(step, Step::AttachAgain(..)),
                 };
-                let expected = naive.attach(peers[peer].id(), &key, client, now);
+                let expected = naive.attach(&request, &key, now);
                 prop_assert_eq!(board.attach_with(request), expected);
+            }
+            Step::Hold(peer) => {
+                board.hold(&peers[peer]);
+                naive.hold(peers[peer].id(), now);
+            }
+            Step::Release(peer) => {
+                board.release(&peers[peer]);
+                naive.release(peers[peer].id(), now);
             }
             Step::Touch(peer) => prop_assert_eq!(board.touch(&peers[peer]), naive.touch(peers[peer].id(), now)),
             Step::Detach(peer) => prop_assert_eq!(board.detach(&peers[peer]), naive.detach(peers[peer].id(), now)),
@@ -182,7 +215,7 @@ impl Pair {
                 prop_assert_eq!(board.finish(&peers[peer], external_id, provider), expected);
             }
             Step::Close(number, reason) => {
-                let expected = naive.close(&key(number), reason, now);
+                let expected = naive.close(&key(number), reason, true, now);
                 prop_assert_eq!(board.close(key(number), reason), expected);
             }
             Step::CloseAll(reason) => {

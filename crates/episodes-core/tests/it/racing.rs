@@ -65,7 +65,14 @@ fn racing_attaches_make_one_episode() {
             start(move || {
                 barrier.wait();
                 board
-                    .attach_with(AttachRequest { peer: &peer, external_id: "a", provider: "generic", client: None })
+                    .attach_with(AttachRequest {
+                        peer: &peer,
+                        external_id: "a",
+                        provider: "generic",
+                        client: None,
+                        handle: None,
+                        again: false,
+                    })
                     .unwrap()
             })
         })

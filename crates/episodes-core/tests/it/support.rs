@@ -9,7 +9,7 @@ use std::time::Duration;
 use majordomus_episodes_core::EpisodeBoard;
 use majordomus_episodes_core::board::{BoardOptions, Inline, Limits, Refused, Run};
 use majordomus_episodes_core::clock::ManualClock;
-use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Known, Opening, Outcome, Report, Seen};
+use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Known, Left, Opening, Outcome, Report, Seen};
 use majordomus_episodes_core::peers::PeerBoard;
 
 /// Longer than any test takes; only a failing one waits for it.
@@ -54,16 +54,28 @@ impl Script {
 
 impl EpisodeDriver for Script {
     fn open(&self, opening: &Opening) -> Report {
-        self.next(format!("open {} for {}", opening.key, opening.peer))
+        let handle = opening.handle.as_ref().map_or(String::new(), |handle| format!(" with {handle}"));
+        let again = if opening.again { " again" } else { "" };
+        let took_over = if opening.took_over { " taken over" } else { "" };
+        self.next(format!("open {} for {}{handle}{again}{took_over}", opening.key, opening.peer))
     }
 
     fn close(&self, closing: &Closing) -> Report {
         let ago = closing.last_evidence_ago.map_or("unseen".into(), |ago| format!("{ago:?} ago"));
-        self.next(format!("close {} {} {ago}", closing.key, closing.reason.as_str()))
+        let operator = if closing.by_operator { " by operator" } else { "" };
+        let judged = closing.judged.map_or(String::new(), |judged| {
+            let since = judged.since_loss.map_or(String::new(), |since| format!(", lost {since:?} ago"));
+            format!(", judged {:?}{since}", judged.limit)
+        });
+        self.next(format!("close {} {}{operator} {ago}{judged}", closing.key, closing.reason.as_str()))
     }
 
     fn seen(&self, seen: &Seen) {
         self.asked.lock().unwrap().push(format!("seen {} {:?} ago", seen.key, seen.ago));
+    }
+
+    fn left(&self, left: &Left) {
+        self.asked.lock().unwrap().push(format!("left {} by {} {:?} ago", left.key, left.peer, left.ago));
     }
 }
 
@@ -138,6 +150,10 @@ impl EpisodeDriver for Hanging {
 
     fn seen(&self, seen: &Seen) {
         self.hang(format!("seen {}", seen.key));
+    }
+
+    fn left(&self, left: &Left) {
+        self.hang(format!("left {}", left.key));
     }
 }
 

@@ -1,6 +1,7 @@
 //! One line of JSON-RPC 2.0, read once and shallowly: ids and parameters stay the bytes that came.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 /// What one line holds.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// Nothing but space.
     Blank,
     /// Something that is not JSON in UTF-8.
@@ -22,11 +23,14 @@ pub(super) enum Line<'a> {
 
 /// One message.
 #[derive(Debug)]
-pub(super) enum Frame<'a> {
+pub(crate) enum Frame<'a> {
     /// It wants exactly one answer.
     Request(Request<'a>),
     /// It wants none.
-    Notification,
+    Notification {
+        /// The id of the request that it says nobody waits for any more.
+        cancels: Option<&'a str>,
+    },
     /// It answers a request that we never made.
     Response,
     /// It is no message; whoever sent it is told, under its id where one can be read.
@@ -34,15 +38,25 @@ pub(super) enum Frame<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// A string or an integer, byte for byte.
-    pub(super) id: &'a str,
-    pub(super) method: Cow<'a, str>,
-    pub(super) params: Option<&'a RawValue>,
+    pub(crate) id: &'a str,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) params: Option<&'a RawValue>,
+    /// The parameters of a `tools/call`, once somebody has asked for them.
+    called: OnceCell<Option<Called<'a>>>,
+}
+
+/// What a `tools/call` calls.
+#[derive(Debug)]
+pub(crate) struct Called<'a> {
+    /// The tool; absent where its name is none.
+    pub(crate) name: Option<Cow<'a, str>>,
+    pub(crate) arguments: Option<&'a RawValue>,
 }
 
 /// Reads a line; the elements of an array only where `batches`, because elsewhere it is refused as a whole.
-pub(super) fn read(line: &[u8], batches: bool) -> Line<'_> {
+pub(crate) fn read(line: &[u8], batches: bool) -> Line<'_> {
     // Some shells and editors put a byte order mark in front of what they pipe.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let Ok(text) = std::str::from_utf8(line) else {
@@ -56,18 +70,20 @@ pub(super) fn read(line: &[u8], batches: bool) -> Line<'_> {
             serde_json::from_str::<Vec<&RawValue>>(text).map_or(Line::Broken, |elements| Line::Batch(all(&elements)))
         }
         Some(b'[') if serde_json::from_str::<IgnoredAny>(text).is_ok() => Line::Batch(Vec::new()),
-        Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => Line::One(NOT_AN_OBJECT),
+        Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => Line::One(not_an_object()),
         Some(_) => Line::Broken,
     }
 }
 
-const NOT_AN_OBJECT: Frame<'static> = Frame::Invalid { id: None, why: "a message is a JSON object" };
+fn not_an_object<'a>() -> Frame<'a> {
+    Frame::Invalid { id: None, why: "a message is a JSON object" }
+}
 
 fn all<'a>(elements: &[&'a RawValue]) -> Vec<Frame<'a>> {
     elements
         .iter()
         .map(|element| {
-            Some(element.get()).filter(|text| text.starts_with('{')).and_then(object).unwrap_or(NOT_AN_OBJECT)
+            Some(element.get()).filter(|text| text.starts_with('{')).and_then(object).unwrap_or_else(not_an_object)
         })
         .collect()
 }
@@ -112,7 +128,7 @@ fn object(text: &str) -> Option<Frame<'_>> {
         return if response { Some(Frame::Response) } else { invalid("the message has no method") };
     };
     let Some(id) = id else {
-        return Some(Frame::Notification);
+        return Some(Frame::Notification { cancels: cancelled(method, envelope.params) });
     };
     if !is_id(id) {
         return invalid("the id is neither a string nor an integer");
@@ -124,7 +140,68 @@ fn object(text: &str) -> Option<Frame<'_>> {
         return invalid("the method is not a string");
     };
     let params = envelope.params.filter(|params| params.get() != "null");
-    Some(Frame::Request(Request { id, method, params }))
+    Some(Frame::Request(Request { id, method, params, called: OnceCell::new() }))
+}
+
+/// What revision a message belongs to; decided for each alone, because one client may speak both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// One that begins with `initialize`.
+    Legacy,
+    /// A later one, in which every request is complete in itself.
+    Modern,
+}
+
+/// The member of `_meta` that makes a request a modern one.
+const VERSION_META: &str = "io.modelcontextprotocol/protocolVersion";
+
+impl<'a> Request<'a> {
+    /// What it calls, if it is a `tools/call` whose parameters can be read; read once.
+    pub(crate) fn called(&self) -> Option<&Called<'a>> {
+        #[derive(Default, Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            name: Option<&'a RawValue>,
+            #[serde(borrow)]
+            arguments: Option<&'a RawValue>,
+        }
+        let read = || {
+            let params: Params<'a> = params(self.params)?;
+            Some(Called { name: params.name.and_then(string), arguments: params.arguments })
+        };
+        self.called.get_or_init(|| if self.method == "tools/call" { read() } else { None }).as_ref()
+    }
+
+    /// The era that the request itself belongs to, whatever came before it.
+    pub(crate) fn era(&self) -> Era {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, rename = "_meta")]
+            meta: Option<Meta<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+            version: Option<&'a RawValue>,
+        }
+        // The name in it could also be written with escapes; who does that is no client that wants to be understood.
+        let named = self.params.map(RawValue::get).filter(|params| params.contains(VERSION_META));
+        let params = named.and_then(|params| serde_json::from_str::<Params<'_>>(params).ok());
+        let version = params.and_then(|params| params.meta).and_then(|meta| meta.version);
+        if version.is_some() { Era::Modern } else { Era::Legacy }
+    }
+}
+
+/// The id that a cancellation names.
+fn cancelled<'a>(method: &RawValue, params: Option<&'a RawValue>) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
+    }
+    let params = params.filter(|_| method.get() == "\"notifications/cancelled\"")?;
+    serde_json::from_str::<Params<'_>>(params.get()).ok().map(|params| params.request_id.get())
 }
 
 /// Whether the raw value is a string or an integer.
@@ -133,8 +210,17 @@ fn is_id(raw: &str) -> bool {
     raw.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Reads parameters: an object, or nothing at all; `None` for whatever else there is.
+pub(crate) fn params<'a, P: Default + Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<P> {
+    let Some(raw) = raw else {
+        return Some(P::default());
+    };
+    // serde would also take an array for a struct, member by member.
+    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten()
+}
+
 /// The raw value as a string, if it is one.
-pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(raw.get()).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }

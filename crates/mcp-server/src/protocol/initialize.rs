@@ -41,8 +41,8 @@ pub(super) fn initialize(session: &mut Session, raw: Option<&RawValue>) -> Resul
     let revision = named.unwrap_or(Revision::NEWEST);
     session.revision = Some(revision);
     if let Some(client) = client(asked.client_info) {
-        session.context.peers.identify(&session.context.peer, client.clone());
-        session.context.client = Some(client);
+        session.context.shared.peers.identify(&session.peer, client.clone());
+        session.context.client = Some(client.into());
     }
     let mut server = json!({ "name": "majordomus", "version": env!("CARGO_PKG_VERSION") });
     if revision.has_titles() {

@@ -3,8 +3,8 @@ mod properties;
 
 use std::sync::Arc;
 
-use majordomus_capability::catalogue;
 use majordomus_capability::project::mcp::{Revision, Tools};
+use majordomus_capability::{Shared, catalogue};
 use majordomus_episodes_core::CloseReason;
 use majordomus_episodes_core::board::{ConnectionEpisodeState, EpisodeBoard};
 use majordomus_episodes_core::peers::{PeerBoard, Transport};
@@ -26,8 +26,10 @@ impl Client {
     }
 
     fn on(board: &EpisodeBoard, peers: &PeerBoard) -> Self {
-        let tools = Arc::new(Tools::new(catalogue()));
-        let session = Session::new(board.clone(), peers.clone(), tools, "generic", Transport::Stdio);
+        let registry = Arc::new(catalogue());
+        let tools = Arc::new(Tools::new(registry.clone()));
+        let shared = Arc::new(Shared::new(registry, board.clone(), peers.clone()));
+        let session = Session::new(shared, tools, Transport::Stdio);
         Self { session, board: board.clone(), peers: peers.clone() }
     }
 

@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use majordomus_capability::project::mcp::Tools;
 use majordomus_episodes_core::EpisodeBoard;
 use majordomus_episodes_core::clock::Clock;
 use majordomus_episodes_core::peers::Transport;
@@ -32,6 +31,7 @@ const BROKEN: PollFlags = PollFlags::ERR.union(PollFlags::HUP).union(PollFlags::
 pub(super) struct Server {
     session: Session,
     board: EpisodeBoard,
+    judges: bool,
     clock: Arc<dyn Clock>,
     diagnostics: Box<dyn Fn(&str) + Send + Sync>,
     limits: Limits,
@@ -64,14 +64,12 @@ struct Woken {
 
 impl Server {
     pub(super) fn new(options: StdioOptions, streams: Streams) -> Self {
-        let tools = Arc::new(Tools::new(options.registry));
-        let board = options.board;
-        let session = Session::new(board.clone(), options.peers, tools, &options.provider, Transport::Stdio)
-            .with_grace(options.grace)
-            .with_records(options.records.clone());
+        let board = options.shared.board.clone();
+        let session = Session::new(options.shared, options.tools, Transport::Stdio);
         Self {
             session,
             board,
+            judges: options.judges,
             clock: options.clock,
             diagnostics: options.diagnostics,
             lines: Lines::new(options.limits.line_bytes),
@@ -145,6 +143,9 @@ impl Server {
     /// Lets the board act on what is due. A process that was itself stopped must not take that for its clients' silence:
     /// it hears them first, then moves every deadline.
     fn judge(&mut self, late: Duration) {
+        if !self.judges {
+            return;
+        }
         if late > self.limits.late {
             self.read();
             self.answer();
@@ -168,7 +169,8 @@ impl Server {
         if reads || !self.hung_up {
             polled.push(PollFd::new(&self.input, wanted(PollFlags::IN, reads)));
         }
-        let asked = self.board.next_due().into_iter().chain(self.taken_at.map(|at| at + self.limits.stall)).min();
+        let due = self.judges.then(|| self.board.next_due()).flatten();
+        let asked = due.into_iter().chain(self.taken_at.map(|at| at + self.limits.stall)).min();
         let timeout = asked.map(|asked| asked.checked_sub(now).filter(|time| !time.is_zero()).unwrap_or(BREATH));
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {

@@ -1,8 +1,10 @@
-//! The stdio transport through real pipes, sockets and files.
+//! The transports through real pipes, sockets and files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 
 mod ending;
 mod flow;
+mod http;
 mod served;
+mod talk;
 mod time;

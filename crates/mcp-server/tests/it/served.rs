@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use majordomus_capability::catalogue;
+use majordomus_capability::{Shared, catalogue};
 use majordomus_episodes_core::EpisodeBoard;
 use majordomus_episodes_core::board::BoardOptions;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
@@ -44,7 +44,8 @@ impl Setup {
     pub(crate) fn serve(self, input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) -> Served {
         let ((stop, stopper), (tell, ended)) = (pipe().unwrap(), channel());
         let said = Arc::new(Mutex::new(Vec::new()));
-        let mut options = StdioOptions::new(self.board.clone(), self.peers.clone(), catalogue());
+        let shared = Shared::new(Arc::new(catalogue()), self.board.clone(), self.peers.clone());
+        let mut options = StdioOptions::new(Arc::new(shared));
         (options.clock, options.limits) = (self.clock, self.limits);
         let says = Arc::clone(&said);
         options.diagnostics = Box::new(move |line| says.lock().unwrap().push(line.to_owned()));

@@ -26,6 +26,8 @@ fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
         client: None,
         source: None,
         took_over: false,
+        handle: None,
+        again: false,
         opened,
         ended,
         facts: (kind == Kind::Facts).then(Facts::default),
@@ -126,4 +128,35 @@ fn reading_in_pieces_is_reading_at_once() {
     lines.iter().for_each(|line| log.extend(&line.to_bytes()));
     assert_eq!(format!("{log:?}").len(), format!("{:?}", read(&lines)).len());
     assert_eq!(log.compactions, 1);
+}
+
+#[test]
+fn the_handles_that_are_good_are_those_since_somebody_else_joined() {
+    let minted = |id: &str, connection: &str| Line {
+        connection: Some(connection.into()),
+        handle: Some(format!("h-{id}")),
+        ..line(id, Kind::Attach, 1)
+    };
+    let mut lines = vec![Line { handle: Some("h-a".into()), ..line("a", Kind::Start, 0) }, minted("b", "c-1")];
+    let log = read(&lines);
+    assert_eq!((log.handles, log.attachments), (vec!["h-a".into(), "h-b".into()], 2));
+
+    lines.push(Line { connection: Some("d-1".into()), again: true, took_over: true, ..line("c", Kind::Attach, 2) });
+    lines.push(line("d", Kind::Seen, 9));
+    let log = read(&lines);
+    assert_eq!((log.handles.len(), log.attachments, log.take_overs), (2, 2, 0));
+    assert_eq!(log.connection.as_deref(), Some("d-1"));
+    assert_eq!(log.last_evidence.unwrap().0.up_ms, 2, "the connection before is not heard any more");
+
+    lines.push(Line { connection: Some("e-1".into()), took_over: true, ..line("e", Kind::Attach, 3) });
+    let log = read(&lines);
+    assert_eq!((log.handles.len(), log.attachments, log.take_overs), (0, 3, 1));
+    lines.push(minted("f", "e-1"));
+    assert_eq!(read(&lines).handles, ["h-f"]);
+}
+
+#[test]
+fn a_line_without_a_handle_is_written_as_before() {
+    let text = String::from_utf8(line("a", Kind::Attach, 0).to_bytes()).unwrap();
+    assert!(!text.contains("handle") && !text.contains("again"), "{text}");
 }

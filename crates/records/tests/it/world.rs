@@ -156,7 +156,7 @@ impl Process {
         self.store.start(&key(), Witness::Connection, joining)
     }
 
-    pub(crate) fn seen(&self) -> Result<(), StoreError> {
+    pub(crate) fn seen(&self) -> Result<bool, StoreError> {
         self.store.seen(&key(), (self.holder.id(), 1), Duration::ZERO)
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Call, ERROR_META, Revision, Tools, UnknownTool};
 use crate::catalogue::catalogue;
-use crate::context::Context;
+use crate::context::{Context, Shared};
 
 /// One connection and its tools.
 struct Client {
@@ -22,15 +22,18 @@ impl Client {
     }
 
     fn on(board: &EpisodeBoard, peers: &PeerBoard) -> Self {
-        let peer = peers.attach(Transport::Stdio);
-        let context = Context::new(board.clone(), peers.clone(), peer, "generic");
-        Self { tools: Arc::new(Tools::new(catalogue())), context }
+        Self::with(Shared::new(Arc::new(catalogue()), board.clone(), peers.clone()))
+    }
+
+    fn with(shared: Shared) -> Self {
+        let (tools, peer) = (Tools::new(shared.registry.clone()), shared.peers.attach(Transport::Stdio));
+        Self { tools: Arc::new(tools), context: Context::of_peer(Arc::new(shared), peer) }
     }
 
     fn call_in(&self, revision: Revision, name: &str, arguments: &Value, notice: Option<&str>) -> Value {
         let raw = to_raw_value(arguments).unwrap();
         let call = Call { name, arguments: Some(&raw), notice };
-        serde_json::from_str(self.tools.call(&self.context, revision, call).unwrap().get()).unwrap()
+        serde_json::from_str(&self.tools.call(&self.context, revision, call).unwrap()).unwrap()
     }
 
     /// The structured answer of a call that must succeed, checked against what its tool declares.
@@ -63,7 +66,7 @@ impl Client {
 }
 
 fn list(revision: Revision) -> Value {
-    serde_json::from_str(Tools::new(catalogue()).list(revision).get()).unwrap()
+    serde_json::from_str(Tools::new(Arc::new(catalogue())).list(revision).get()).unwrap()
 }
 
 fn pretty(value: &Value) -> String {
@@ -119,11 +122,13 @@ fn records_are_listed_in_pages_read_and_labelled_as_data() {
         std::fs::create_dir_all(folder.path().join(".git").join(part)).unwrap();
     }
     std::fs::write(folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-    let mut client = Client::new();
+    let client = Client::new();
     let empty = client.refused("majordomus_session_records", &json!({}));
     assert_eq!(empty.1, "not_found", "{empty:?}");
     let checkout = majordomus_records::Checkout::find(folder.path()).unwrap();
-    client.context.records = Some(majordomus_records::Store::open(checkout, majordomus_records::Policy::default()));
+    let store = majordomus_records::Store::open(checkout, majordomus_records::Policy::default());
+    let shared = Shared::new(Arc::new(catalogue()), EpisodeBoard::new(), PeerBoard::new());
+    let client = Client::with(shared.with_records(Some(store)));
     assert_eq!(client.call("majordomus_session_records", &json!({})), json!({"sessions": []}));
     for nr in 0..3 {
         let id = format!("s-2027010108000{nr}-0000000{nr}");
@@ -184,10 +189,11 @@ fn a_sitting_is_opened_shown_and_finished() {
 
 #[test]
 fn the_grace_that_is_told_is_the_one_that_counts() {
-    let mut client = Client::new();
+    let client = Client::new();
     let attach = json!({"external_id": "a"});
     assert!(client.call("majordomus_session_attach", &attach)["next"].as_str().unwrap().contains("within 15 minutes"));
-    client.context.grace = std::time::Duration::from_secs(90);
+    let shared = Shared::new(Arc::new(catalogue()), EpisodeBoard::new(), PeerBoard::new());
+    let client = Client::with(shared.with_grace(std::time::Duration::from_secs(90)));
     let attached = client.call("majordomus_session_attach", &attach);
     assert_eq!(attached["reattach_grace_seconds"], 90);
     assert!(attached["next"].as_str().unwrap().contains("within 90 seconds"));
@@ -221,7 +227,7 @@ fn wrong_arguments_are_results_that_a_model_can_read() {
     for (arguments, expected) in [
         (json!({}), "missing field `external_id`"),
         (json!({"external_id": 7}), "external_id: invalid type: integer `7`, expected a string"),
-        (json!({"external_id": "a", "episode_handle": "ep_x"}), "unknown field `episode_handle`"),
+        (json!({"external_id": "a", "epsiode_handle": "ep_x"}), "unknown field `epsiode_handle`"),
         (json!({"external_id": ""}), "external_id is empty"),
         (json!({"external_id": long}), "external_id has 257 characters"),
         (json!({"external_id": "a\nb"}), "external_id holds a control character"),
@@ -236,7 +242,7 @@ fn wrong_arguments_are_results_that_a_model_can_read() {
     assert_eq!((text.contains("holds no episode"), text.contains("hint: "), code.as_str()), (true, true, "not_found"));
     let (_, code) = client.refused("majordomus_session_detach", &json!({"external_id": "unknown"}));
     assert_eq!(code, "not_found");
-    assert!(client.context.board.list().is_empty());
+    assert!(client.context.shared.board.list().is_empty());
 }
 
 #[test]
@@ -244,10 +250,10 @@ fn absent_arguments_are_none() {
     let client = Client::new();
     let null = to_raw_value(&Value::Null).unwrap();
     let call = Call { name: "majordomus_episodes", arguments: None, notice: None };
-    assert!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap().get().contains(r#""open":0"#));
+    assert!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap().contains(r#""open":0"#));
     // The transport reads `"arguments": null` as absent; a null that gets here is no object.
     let call = Call { arguments: Some(&null), ..call };
-    assert!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap().get().contains("not a JSON object"));
+    assert!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap().contains("not a JSON object"));
 }
 
 #[test]
@@ -288,7 +294,7 @@ fn pages_of_episodes_hold_every_episode_once() {
         client.call("majordomus_session_attach", &json!({"external_id": format!("e{number}")}));
     }
     for client in &clients[..2] {
-        board.detach(&client.context.peer);
+        board.detach(client.context.peer.as_ref().unwrap());
     }
     let asker = Client::on(&board, &peers);
     let pages = |state: Option<&str>, limit: u32| {
@@ -320,9 +326,14 @@ fn pages_of_episodes_hold_every_episode_once() {
         let (text, code) = asker.refused("majordomus_episodes", &json!({"cursor": bad}));
         assert_eq!((code.as_str(), text.contains("next_cursor")), ("invalid_input", true), "{text}");
     }
-    for (limit, text) in
-        [(json!(0), "limit is 0"), (json!(201), "limit is 201"), (json!(-1), "limit"), (json!("5"), "limit")]
-    {
+    assert_eq!(asker.call("majordomus_episodes", &json!({"limit": 2.0}))["episodes"].as_array().unwrap().len(), 2);
+    for (limit, text) in [
+        (json!(2.5), "limit"),
+        (json!(0), "limit is 0"),
+        (json!(201), "limit is 201"),
+        (json!(-1), "limit"),
+        (json!("5"), "limit"),
+    ] {
         let (refusal, _) = asker.refused("majordomus_episodes", &json!({"limit": limit}));
         assert!(refusal.contains(text), "{refusal}");
     }
@@ -348,7 +359,7 @@ fn an_announcement_is_seen_by_the_others() {
     let rest = second.call("majordomus_peers", &json!({"cursor": one["next_cursor"]}));
     assert_eq!((&one["peers"][0]["id"], &rest["peers"][0]["id"]), (&json!("p1"), &json!("p2")));
     assert_eq!(rest.get("next_cursor"), None);
-    let (_, code) = second.refused("majordomus_peers", &json!({"cursor": "70656572730a78"}));
+    let (_, code) = second.refused("majordomus_peers", &json!({"cursor": "peers.78"}));
     assert_eq!(code, "invalid_input", "a cursor that names no peer");
 }
 
@@ -371,5 +382,5 @@ fn an_announcement_is_one_line_and_names_no_place_outside_the_repository() {
         assert_eq!(code, "invalid_input");
         assert!(refusal.contains(text), "{refusal}");
     }
-    assert_eq!(client.context.peers.list()[0].announcement, None);
+    assert_eq!(client.context.shared.peers.list()[0].announcement, None);
 }

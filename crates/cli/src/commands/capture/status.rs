@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use majordomus_capability::catalogue;
 use majordomus_capability::project::mcp::Tools;
+use majordomus_capability::{Shared, catalogue};
 use majordomus_episodes_core::board::{BoardOptions, EpisodeBoard};
 use majordomus_episodes_core::peers::{PeerBoard, Transport};
 use majordomus_mcp_server::Session;
@@ -127,8 +127,9 @@ fn through_a_server() -> anyhow::Result<()> {
         Parts { disk: Arc::new(RealDisk), clock: Arc::new(SystemClock::new()), git: Arc::new(RealGit::default()) };
     let driver = Arc::new(RecordDriver::new(Store::with(checkout, state, Policy::default(), parts))?);
     let board = EpisodeBoard::with(BoardOptions { driver: driver.clone(), ..BoardOptions::default() });
-    let mut session =
-        Session::new(board, PeerBoard::new(), Tools::new(catalogue()).into(), "generic", Transport::Stdio);
+    let registry = Arc::new(catalogue());
+    let shared = Arc::new(Shared::new(registry.clone(), board, PeerBoard::new()));
+    let mut session = Session::new(shared, Arc::new(Tools::new(registry)), Transport::Stdio);
     let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "capture status", "version": "1" } });
     ask(&mut session, "initialize", &about)?;
     ask(

@@ -1,8 +1,8 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::{Left, PAGE, Seat, Seats, UNIT, Word};
+use super::{PAGE, Remains, Seat, Seats, UNIT, Word};
 use crate::ids::PeerId;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,19 +12,30 @@ enum Step {
     Vacate,
     Touch,
     Told,
+    Look,
+    Gone,
+    Back,
 }
 
 /// What a peer holds, its evidence, and since when that waits.
 type Naive = BTreeMap<u64, (Option<u32>, i64, Option<i64>)>;
+
+/// Who has been active since somebody looked, and who is said to be gone.
+#[derive(Default)]
+struct Marks {
+    active: BTreeSet<u64>,
+    gone: BTreeSet<u64>,
+    returned: Vec<u64>,
+}
 
 fn oldest(naive: &Naive) -> Option<(u32, i64)> {
     let waiting = naive.values().filter_map(|(slot, _, since)| Some((since.as_ref()?, slot.as_ref()?)));
     waiting.min().map(|(since, slot)| (*slot, *since))
 }
 
-fn vacate(naive: &mut Naive, peer: u64) -> Option<Left> {
+fn vacate(naive: &mut Naive, peer: u64) -> Option<Remains> {
     let (slot, evidence, since) = naive.remove(&peer)?;
-    slot.map(|_| Left { evidence, untold: since.is_some() })
+    slot.map(|_| Remains { evidence, untold: since.is_some() })
 }
 
 fn seat(naive: &Naive, peer: u64) -> Seat {
@@ -46,6 +57,9 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Touch),
         Just(Step::Touch),
         Just(Step::Told),
+        Just(Step::Look),
+        Just(Step::Gone),
+        Just(Step::Back),
     ]
 }
 
@@ -59,11 +73,41 @@ proptest! {
         )
     ) {
         let (mut seats, mut naive) = (Seats::default(), Naive::new());
+        let mut marks = Marks::default();
         let mut now = 0;
         for (number, step, later) in steps {
             now += later * UNIT;
             let peer = PeerId(number);
+            let holds = seat(&naive, number) == Seat::Held;
             match step {
+                Step::Hold(_) | Step::Lose | Step::Vacate => {
+                    marks.active.remove(&number);
+                    marks.gone.remove(&number);
+                }
+                Step::Look => {
+                    marks.active.remove(&number);
+                }
+                Step::Touch if holds => {
+                    marks.active.insert(number);
+                    if marks.gone.remove(&number) {
+                        marks.returned.push(number);
+                    }
+                }
+                Step::Gone if holds => {
+                    marks.active.remove(&number);
+                    marks.gone.insert(number);
+                }
+                Step::Touch | Step::Gone | Step::Told | Step::Back => {}
+            }
+            match step {
+                Step::Look => seats.look(peer),
+                Step::Gone => {
+                    seats.gone(peer);
+                    if let Some(row) = naive.get_mut(&number) {
+                        row.2 = None;
+                    }
+                }
+                Step::Back => prop_assert_eq!(seats.back(peer), marks.gone.remove(&number)),
                 Step::Hold(slot) => {
                     seats.hold(peer, slot, now);
                     naive.insert(number, (Some(slot), now, None));
@@ -87,12 +131,20 @@ proptest! {
                 }
             }
             prop_assert_eq!(seats.oldest_untold(), oldest(&naive));
+            prop_assert_eq!((seats.gone, &seats.returned), (marks.gone.len(), &marks.returned));
+            prop_assert!(seats.returned.capacity() >= seats.returned.len() + seats.gone, "a touch allocates nothing");
             for number in NUMBERS.into_iter().chain([7, 999_999]) {
                 let row = naive.get(&number);
                 prop_assert_eq!(seats.word(number).seat(), seat(&naive, number));
+                prop_assert_eq!(seats.active(PeerId(number)), marks.active.contains(&number));
+                prop_assert_eq!(seats.untold(PeerId(number)), row.is_some_and(|row| row.2.is_some()));
                 prop_assert_eq!(seats.slot(PeerId(number)), row.and_then(|row| row.0));
                 prop_assert_eq!(seats.evidence(PeerId(number)), row.and_then(|row| row.0.and(Some(row.1))));
             }
+        }
+        while let Some((peer, slot)) = seats.take_returned() {
+            prop_assert!(marks.returned.contains(&peer.number()));
+            prop_assert_eq!(naive[&peer.number()].0, Some(slot));
         }
         for number in NUMBERS {
             seats.vacate(PeerId(number));

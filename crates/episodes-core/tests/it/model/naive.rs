@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use majordomus_episodes_core::board::{Adopted, Attached, BoardError, Closed, Touch};
+use majordomus_episodes_core::board::{Adopted, AttachRequest, Attached, BoardError, Closed, Touch};
 use majordomus_episodes_core::clock::Moment;
-use majordomus_episodes_core::driver::{Closing, Opening, Outcome, Seen};
+use majordomus_episodes_core::driver::{Closing, Judged, Left, Opening, Outcome, Seen};
 use majordomus_episodes_core::ids::PeerId;
+use majordomus_episodes_core::peers::Transport;
 use majordomus_episodes_core::{CloseReason, ConnectionEpisode, ConnectionEpisodeState, EpisodeKey};
 
 use super::{LIMITS, Repository};
@@ -29,16 +30,33 @@ struct Episode {
     client: Option<String>,
     holder: Option<PeerId>,
     last_holder: Option<PeerId>,
+    /// Whether the holder's process or a stream holds it.
+    held: bool,
+    process: bool,
+    /// Since when its holder is silent, less what was excused.
+    silent_since: Seconds,
+    /// When its last stream ended, when less what was excused, and whether that is taken for true.
+    loss: Option<(Seconds, Seconds, bool)>,
+    /// When it is looked at, if silence or a loss stood as they did when it was looked at last.
+    look: Option<Seconds>,
     evidence: Seconds,
     /// The first evidence since the last report.
     untold: Option<Seconds>,
-    /// Evidence of a holder that went, or that came too soon after a report, is due then.
+    /// What is owed to the repository is due then.
     owed: Option<Seconds>,
+    /// Evidence of a holder that went, or that came too soon after a report.
+    owed_evidence: bool,
+    /// Who left, and when.
+    leaving: Option<(PeerId, Seconds)>,
+    /// Whether the repository takes its holder for gone.
+    gone: bool,
     told: Option<Seconds>,
+    joining: (Option<String>, bool, bool),
     witnessed: bool,
     record: Record,
-    ending: Option<(CloseReason, Option<PeerId>)>,
-    expires: Option<Seconds>,
+    ending: Option<(CloseReason, Option<PeerId>, bool)>,
+    /// Without a holder: when it expires, by which length, and when it was lost.
+    expires: Option<(Seconds, Seconds, Option<Seconds>)>,
     retry: Option<Seconds>,
     /// By whom, from whom, when, and how often in turn.
     takeover: Option<(PeerId, PeerId, Seconds, u32)>,
@@ -47,6 +65,7 @@ struct Episode {
 pub(crate) struct Naive {
     repository: Repository,
     episodes: Vec<Episode>,
+    streams: Vec<PeerId>,
     lost: Vec<(PeerId, Option<PeerId>)>,
     answers: Vec<(PeerId, EpisodeKey, Closed)>,
 }
@@ -77,16 +96,59 @@ fn day(ms: i64) -> String {
 }
 
 impl Episode {
+    /// When it expires, by which length, and when it was lost.
+    fn waits(&self) -> Option<(Seconds, Seconds, Option<Seconds>)> {
+        let (grace, idle) = (length(LIMITS.grace), length(LIMITS.handle_idle));
+        match (self.holder, self.loss) {
+            (None, _) => self.expires,
+            (Some(_), _) if self.held => None,
+            (Some(_), Some((at, since, _))) => Some((since + grace, grace, Some(at))),
+            (Some(_), None) => Some((self.silent_since + idle, idle, None)),
+        }
+    }
+
     fn overdue(&self, now: Seconds) -> bool {
-        self.holder.is_none() && self.expires.is_some_and(|expires| expires <= now)
+        self.waits().is_some_and(|(expires, ..)| expires <= now)
+    }
+
+    /// Who is shown to hold it.
+    fn shown(&self, now: Seconds) -> Option<PeerId> {
+        let until = match self.loss {
+            _ if self.held => Seconds::MAX,
+            Some((_, since, _)) => since + length(LIMITS.stream_patience),
+            None => self.silent_since + length(LIMITS.grace),
+        };
+        self.holder.filter(|_| now < until)
+    }
+
+    fn look_again(&mut self) {
+        self.look = match self.loss {
+            Some((_, since, false)) if !self.held => Some(since + length(LIMITS.stream_patience)),
+            _ => self.waits().map(|(expires, ..)| expires),
+        };
+    }
+
+    fn heard(&mut self, now: Seconds) {
+        self.evidence = now;
+        self.untold = self.untold.or(Some(now));
+        self.silent_since = self.silent_since.max(now);
+        if self.loss.take().is_some() {
+            self.leaving = None;
+        }
+    }
+
+    fn owe_nothing(&mut self) {
+        (self.untold, self.owed, self.owed_evidence) = (None, None, false);
+        (self.leaving, self.gone, self.retry) = (None, false, None);
     }
 
     fn view(&self, now: Seconds) -> ConnectionEpisode {
-        let state = if self.holder.is_some() { ConnectionEpisodeState::Open } else { ConnectionEpisodeState::Detached };
+        let holder = self.shown(now);
+        let state = if holder.is_some() { ConnectionEpisodeState::Open } else { ConnectionEpisodeState::Detached };
         ConnectionEpisode {
             external_id: self.key.external_id.as_str().into(),
             provider: self.key.provider.as_str().into(),
-            peer: self.holder,
+            peer: holder,
             opened_at: self.opened_at.clone(),
             last_activity_seconds_ago: (now - self.evidence) as u64,
             attachments: self.attachments,
@@ -99,7 +161,10 @@ impl Episode {
     fn due(&self) -> Option<(Seconds, bool)> {
         let deadline = match self.ending {
             Some(_) => self.retry,
-            None => [self.expires, self.retry, self.owed].into_iter().flatten().min(),
+            None => {
+                let over = if self.holder.is_some() { self.look } else { self.expires.map(|(expires, ..)| expires) };
+                [over, self.retry, self.owed].into_iter().flatten().min()
+            }
         };
         let evidence = self.untold.map(|untold| (untold + length(LIMITS.seen_every), true));
         [deadline.map(|deadline| (deadline, false)), evidence].into_iter().flatten().min()
@@ -108,7 +173,7 @@ impl Episode {
 
 impl Naive {
     pub(crate) fn new(repository: Repository) -> Self {
-        Self { repository, episodes: Vec::new(), lost: Vec::new(), answers: Vec::new() }
+        Self { repository, episodes: Vec::new(), streams: Vec::new(), lost: Vec::new(), answers: Vec::new() }
     }
 
     pub(crate) fn repository(&self) -> &Repository {
@@ -117,36 +182,42 @@ impl Naive {
 
     pub(crate) fn attach(
         &mut self,
-        peer: PeerId,
+        request: &AttachRequest<'_>,
         key: &EpisodeKey,
-        client: Option<&str>,
         moment: Moment,
     ) -> Result<Attached, BoardError> {
-        let now = at(moment);
+        let (now, peer) = (at(moment), request.peer.id());
         let mut ended = None;
         if let Some(index) = self.find(key)
             && (self.episodes[index].ending.is_some() || self.episodes[index].overdue(now))
         {
-            match self.end(index, CloseReason::Expired, None, now) {
+            match self.end(index, CloseReason::Expired, (None, false), Some(peer), now) {
                 Some(Ok(closed)) => ended = Some(closed.episode),
                 Some(Err(kept)) => return Err(BoardError::NotRecorded { line: kept.repository }),
                 None => {}
             }
         }
+        if request.again && self.find(key).is_none() {
+            return Err(BoardError::NotFound { key: key.clone() });
+        }
         if let Some(index) = self.find(key)
             && self.episodes[index].holder == Some(peer)
         {
-            let episode = &mut self.episodes[index];
-            episode.evidence = now;
-            if episode.record == Record::Failed {
-                episode.untold = None;
+            if self.episodes[index].record == Record::Failed || request.handle.is_some() {
+                if request.handle.is_some() {
+                    self.episodes[index].joining = (None, request.again, false);
+                }
+                self.sit(index, request, request.handle.is_some() && !request.again, now);
                 self.open(index, now);
-            } else {
-                episode.untold = episode.untold.or(Some(now));
+                return Ok(self.attached(index, None, None, ended, now));
             }
-            return Ok(self.attached(index, None, None, ended, now));
+            self.episodes[index].heard(now);
+            let attached = self.attached(index, None, None, ended, now);
+            self.tell_if_back(index, now);
+            return Ok(attached);
         }
-        let takeover = match self.find(key).and_then(|index| self.episodes[index].holder) {
+        let takeover = match self.find(key).and_then(|index| self.episodes[index].shown(now)) {
+            Some(from) if request.again => return Err(BoardError::HeldByOther { key: key.clone(), peer: from }),
             Some(from) => Some(self.takeover(key, peer, from, now)?),
             None => None,
         };
@@ -157,17 +228,15 @@ impl Naive {
         }
         self.lost.retain(|(lost, _)| *lost != peer);
         self.answers.retain(|(answered, _, _)| *answered != peer);
-        if let Some((_, from, _, _)) = takeover {
+        let episode = &mut self.episodes[index];
+        if let Some(from) = episode.holder {
             self.lost.push((from, Some(peer)));
         }
-        let episode = &mut self.episodes[index];
-        episode.resumed = episode.attachments > 0;
-        episode.attachments += 1;
         (episode.holder, episode.last_holder) = (Some(peer), Some(peer));
-        (episode.evidence, episode.witnessed) = (now, true);
-        (episode.untold, episode.owed, episode.expires, episode.retry) = (None, None, None, None);
+        episode.witnessed = true;
         episode.takeover = takeover;
-        episode.client = client.map(Into::into).or(episode.client.take());
+        episode.joining = (None, request.again, takeover.is_some());
+        self.sit(index, request, !request.again, now);
         self.open(index, now);
         let left = left.map(|left| {
             self.tell_owed(left, now);
@@ -176,11 +245,27 @@ impl Naive {
         Ok(self.attached(index, takeover.map(|(_, from, _, _)| from), left, ended, now))
     }
 
+    fn sit(&mut self, index: usize, request: &AttachRequest<'_>, counts: bool, now: Seconds) {
+        let process = request.peer.transport() == Transport::Stdio;
+        let held = process || self.streams.contains(&request.peer.id());
+        let episode = &mut self.episodes[index];
+        if counts || request.again {
+            episode.resumed = episode.attachments > 0;
+        }
+        episode.attachments += u32::from(counts);
+        (episode.evidence, episode.silent_since, episode.loss) = (now, now, None);
+        (episode.held, episode.process) = (held, process);
+        episode.owe_nothing();
+        episode.client = request.client.map(Into::into).or(episode.client.take());
+        episode.joining.0 = request.handle.map(Into::into).or(episode.joining.0.take());
+        episode.look_again();
+    }
+
     pub(crate) fn touch(&mut self, peer: PeerId, moment: Moment) -> Touch {
         let now = at(moment);
-        if let Some(episode) = self.episodes.iter_mut().find(|episode| episode.holder == Some(peer)) {
-            episode.evidence = now;
-            episode.untold = episode.untold.or(Some(now));
+        if let Some(index) = self.episodes.iter().position(|episode| episode.holder == Some(peer)) {
+            self.episodes[index].heard(now);
+            self.tell_if_back(index, now);
             return Touch::Held;
         }
         match self.lost.iter().position(|(lost, _)| *lost == peer) {
@@ -189,10 +274,38 @@ impl Naive {
         }
     }
 
+    pub(crate) fn hold(&mut self, peer: PeerId, moment: Moment) {
+        self.streams.push(peer);
+        let Some(index) = self.episodes.iter().position(|episode| episode.holder == Some(peer)) else { return };
+        let episode = &mut self.episodes[index];
+        (episode.held, episode.loss, episode.leaving) = (true, None, None);
+        if episode.gone {
+            (episode.owed, episode.owed_evidence) = (Some(at(moment)), true);
+            self.tell_owed(index, at(moment));
+        }
+        self.episodes[index].look_again();
+    }
+
+    pub(crate) fn release(&mut self, peer: PeerId, moment: Moment) {
+        let now = at(moment);
+        let Some(stream) = self.streams.iter().position(|stream| *stream == peer) else { return };
+        self.streams.remove(stream);
+        if self.streams.contains(&peer) {
+            return;
+        }
+        if let Some(episode) = self.episodes.iter_mut().find(|episode| episode.holder == Some(peer) && !episode.process)
+        {
+            (episode.held, episode.loss) = (false, Some((now, now, false)));
+            episode.silent_since = now;
+            episode.look_again();
+        }
+    }
+
     pub(crate) fn detach(&mut self, peer: PeerId, moment: Moment) -> Option<ConnectionEpisode> {
         let now = at(moment);
         self.lost.retain(|(lost, _)| *lost != peer);
         self.answers.retain(|(answered, _, _)| *answered != peer);
+        self.streams.retain(|stream| *stream != peer);
         let index = self.episodes.iter().position(|episode| episode.holder == Some(peer))?;
         self.leave(index, now);
         self.tell_owed(index, now);
@@ -218,7 +331,7 @@ impl Naive {
             }
         };
         let episode = &mut self.episodes[index];
-        if let Some(holder) = episode.holder.filter(|holder| *holder != peer) {
+        if let Some(holder) = episode.shown(now).filter(|holder| *holder != peer) {
             return Err(BoardError::HeldByOther { key: episode.key.clone(), peer: holder });
         }
         if episode.ending.is_none() && !episode.overdue(now) {
@@ -226,14 +339,15 @@ impl Naive {
         }
         let key = episode.key.clone();
         self.answers.retain(|(answered, _, _)| *answered != peer);
-        let ended = match self.end(index, CloseReason::Detach, Some(peer), now) {
+        let ended = match self.end(index, CloseReason::Detach, (Some(peer), false), Some(peer), now) {
             Some(ended) => ended,
             // Not over after all, so now it ends on purpose.
             None => {
                 let index = self.find(&key).expect("it is not over");
                 let episode = &mut self.episodes[index];
                 (episode.evidence, episode.witnessed) = (now, true);
-                self.end(index, CloseReason::Detach, Some(peer), now).expect("no longer overdue")
+                let by = (Some(peer), false);
+                self.end(index, CloseReason::Detach, by, Some(peer), now).expect("no longer overdue")
             }
         };
         let closed = ended.unwrap_or_else(|kept| Closed { episode: kept, recorded: false });
@@ -245,15 +359,13 @@ impl Naive {
         &mut self,
         key: &EpisodeKey,
         reason: CloseReason,
+        operator: bool,
         moment: Moment,
     ) -> Result<ConnectionEpisode, BoardError> {
         let now = at(moment);
         loop {
             let index = self.find(key).ok_or_else(|| BoardError::NotFound { key: key.clone() })?;
-            if let Some(holder) = self.episodes[index].holder {
-                self.lost.push((holder, None));
-            }
-            match self.end(index, reason, None, now) {
+            match self.end(index, reason, (None, operator), None, now) {
                 Some(Ok(closed)) => return Ok(closed.episode),
                 Some(Err(kept)) => return Err(BoardError::NotRecorded { line: kept.repository }),
                 None if reason == CloseReason::Expired => {
@@ -267,7 +379,7 @@ impl Naive {
 
     pub(crate) fn close_all(&mut self, reason: CloseReason, moment: Moment) -> Vec<ConnectionEpisode> {
         let keys: Vec<EpisodeKey> = self.episodes.iter().map(|episode| episode.key.clone()).collect();
-        keys.iter().filter_map(|key| self.close(key, reason, moment).ok()).collect()
+        keys.iter().filter_map(|key| self.close(key, reason, false, moment).ok()).collect()
     }
 
     pub(crate) fn reap(&mut self, moment: Moment) -> Vec<ConnectionEpisode> {
@@ -283,23 +395,39 @@ impl Naive {
             let passed = |deadline: Option<Seconds>| deadline.is_some_and(|deadline| deadline <= now);
             if evidence {
                 episode.untold = None;
-                episode.owed = Some(now);
+                episode.owed_evidence = true;
                 self.tell_if_not_too_soon(index, now);
             } else if episode.ending.is_some() || episode.overdue(now) {
-                gone.extend(self.end(index, CloseReason::Expired, None, now).and_then(Result::ok).map(|c| c.episode));
+                let ended = self.end(index, CloseReason::Expired, (None, false), None, now);
+                gone.extend(ended.and_then(Result::ok).map(|c| c.episode));
             } else if passed(episode.retry) {
                 self.open(index, now);
             } else {
-                self.tell_if_not_too_soon(index, now);
+                if let (Some(holder), Some((lost_at, since, confirmed @ false))) = (episode.holder, &mut episode.loss)
+                    && *since + length(LIMITS.stream_patience) <= now
+                {
+                    *confirmed = true;
+                    episode.leaving = Some((holder, *lost_at));
+                    episode.owed = Some(now);
+                }
+                episode.look_again();
+                if episode.owed.is_some_and(|owed| owed <= now) {
+                    self.tell_if_not_too_soon(index, now);
+                }
             }
         }
     }
 
     pub(crate) fn excuse(&mut self, gap: Duration) {
+        let gap = length(gap);
         for episode in &mut self.episodes {
-            for deadline in [&mut episode.expires, &mut episode.retry, &mut episode.owed] {
-                *deadline = deadline.map(|deadline| deadline + length(gap));
+            episode.look_again();
+            for deadline in [&mut episode.look, &mut episode.retry, &mut episode.owed] {
+                *deadline = deadline.map(|deadline| deadline + gap);
             }
+            episode.expires = episode.expires.map(|(expires, limit, lost)| (expires + gap, limit, lost));
+            episode.loss = episode.loss.map(|(at, since, confirmed)| (at, since + gap, confirmed));
+            episode.silent_since += gap;
         }
     }
 
@@ -312,7 +440,8 @@ impl Naive {
         let episode = &mut self.episodes[index];
         episode.attachments = adopted.attachments;
         episode.repository = adopted.line;
-        episode.expires = Some(now + (length(LIMITS.grace) - length(adopted.waiting_for)).max(0));
+        let left = (length(LIMITS.grace) - length(adopted.waiting_for)).max(0);
+        episode.expires = Some((now + left, length(LIMITS.grace), None));
     }
 
     pub(crate) fn list(&self, moment: Moment) -> Vec<ConnectionEpisode> {
@@ -346,10 +475,19 @@ impl Naive {
             client: None,
             holder: None,
             last_holder: None,
+            held: false,
+            process: false,
+            silent_since: evidence,
+            loss: None,
+            look: None,
             evidence,
             untold: None,
             owed: None,
+            owed_evidence: false,
+            leaving: None,
+            gone: false,
             told: None,
+            joining: (None, false, false),
             witnessed: false,
             record: Record::Recorded,
             ending: None,
@@ -395,17 +533,20 @@ impl Naive {
 
     fn leave(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
-        (episode.holder, episode.takeover) = (None, None);
-        episode.expires = Some(now + length(LIMITS.grace));
-        if episode.untold.take().is_some() {
-            episode.owed = Some(now);
-        }
+        let peer = episode.holder.take().expect("somebody leaves");
+        (episode.loss, episode.takeover, episode.gone) = (None, None, false);
+        episode.expires = Some((now + length(LIMITS.grace), length(LIMITS.grace), Some(now)));
+        episode.owed_evidence |= episode.untold.take().is_some();
+        episode.leaving = Some((peer, now));
+        episode.owed = Some(now);
     }
 
     fn open(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
         let peer = episode.last_holder.expect("somebody attached");
-        let opening = Opening { key: episode.key.clone(), peer, client: episode.client.clone() };
+        let (handle, again, took_over) = episode.joining.clone();
+        let client = episode.client.clone();
+        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, took_over };
         let report = self.repository.open(&opening);
         episode.repository = report.line;
         if let Some(known) = report.known {
@@ -422,6 +563,12 @@ impl Naive {
                 Record::Failed
             }
         };
+        if episode.record != Record::Failed {
+            episode.joining = (None, false, false);
+        }
+        if episode.record == Record::Recorded && episode.leaving.is_some() {
+            episode.owed = Some(now);
+        }
     }
 
     /// Ends it: gone, kept because that failed, or none of both because it is not over.
@@ -429,20 +576,30 @@ impl Naive {
         &mut self,
         index: usize,
         reason: CloseReason,
-        by: Option<PeerId>,
+        (by, operator): (Option<PeerId>, bool),
+        asks: Option<PeerId>,
         now: Seconds,
     ) -> Option<Result<Closed, ConnectionEpisode>> {
         let episode = &mut self.episodes[index];
-        let (reason, by) = match episode.ending {
-            Some((first, before)) => (first, by.or(before)),
-            None if episode.overdue(now) => (CloseReason::Expired, by),
-            None => (reason, by),
+        let (reason, by, by_operator) = match episode.ending {
+            Some((first, before, operator)) => (first, by.or(before), operator),
+            None if episode.overdue(now) => (CloseReason::Expired, by, false),
+            None => (reason, by, operator),
         };
-        episode.ending = Some((reason, by));
-        (episode.holder, episode.takeover) = (None, None);
-        (episode.untold, episode.owed, episode.retry) = (None, None, None);
+        episode.ending = Some((reason, by, by_operator));
+        episode.expires = episode.waits();
+        if let Some(holder) = episode.holder.take().filter(|holder| asks != Some(*holder)) {
+            self.lost.push((holder, None));
+        }
+        episode.takeover = None;
+        (episode.untold, episode.owed, episode.owed_evidence, episode.retry) = (None, None, false, None);
         let last_evidence_ago = episode.witnessed.then(|| span(now - episode.evidence));
-        let report = self.repository.close(&Closing { key: episode.key.clone(), reason, last_evidence_ago });
+        let judged = episode
+            .expires
+            .filter(|_| reason == CloseReason::Expired)
+            .map(|(_, limit, lost)| Judged { limit: span(limit), since_loss: lost.map(|lost| span(now - lost)) });
+        let closing = Closing { key: episode.key.clone(), reason, by_operator, last_evidence_ago, judged };
+        let report = self.repository.close(&closing);
         episode.repository = report.line;
         let view = episode.view(now);
         let answer = match report.outcome {
@@ -454,7 +611,9 @@ impl Naive {
             Outcome::NotOver(wait) if reason == CloseReason::Expired => {
                 episode.ending = None;
                 episode.record = Record::Recorded;
-                episode.expires = Some(now + length(wait).max(1));
+                let (_, limit, lost) = episode.expires.unwrap_or((0, length(LIMITS.grace), None));
+                episode.expires = Some((now + length(wait).max(1), limit, lost));
+                episode.owed = episode.leaving.map(|_| now);
                 let key = episode.key.clone();
                 self.answers.retain(|(answered, of, _)| Some(*answered) != by || *of != key);
                 return None;
@@ -474,20 +633,47 @@ impl Naive {
         Some(answer)
     }
 
+    /// Says at once that somebody is there who was said to be gone.
+    fn tell_if_back(&mut self, index: usize, now: Seconds) {
+        let episode = &mut self.episodes[index];
+        if episode.gone {
+            (episode.untold, episode.owed, episode.owed_evidence) = (None, Some(now), true);
+            self.tell_owed(index, now);
+        }
+    }
+
     fn tell_if_not_too_soon(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
         match episode.told.map(|told| told + length(LIMITS.seen_every)) {
-            Some(earliest) if earliest > now => episode.owed = Some(earliest),
+            Some(earliest) if earliest > now && episode.leaving.is_none() => episode.owed = Some(earliest),
             _ => self.tell_owed(index, now),
         }
     }
 
     fn tell_owed(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
-        if episode.owed.take().is_some() && episode.record == Record::Recorded {
+        episode.look_again();
+        episode.owed = None;
+        if episode.record != Record::Recorded {
+            episode.owed_evidence = false;
+            if episode.record == Record::Nothing {
+                episode.leaving = None;
+            }
+            return;
+        }
+        let left = episode.leaving.take();
+        let mut evidence = std::mem::take(&mut episode.owed_evidence);
+        if left.is_some() {
+            evidence |= episode.untold.take().is_some();
+        }
+        episode.gone = left.is_some() && episode.holder.is_some();
+        if evidence {
             episode.told = Some(now);
             let ago = span(now - episode.evidence);
             self.repository.seen(&Seen { key: episode.key.clone(), peer: episode.last_holder, ago });
+        }
+        if let Some((peer, at)) = left {
+            self.repository.left(&Left { key: episode.key.clone(), peer, ago: span(now - at) });
         }
     }
 }

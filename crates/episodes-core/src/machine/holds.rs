@@ -1,0 +1,207 @@
+//! What holds an episode: a process, a stream, or nothing but what was heard last.
+//!
+//! A touch says nothing here, so that it costs no more than the note in its seat. Whoever wants to know how an episode
+//! stands asks the seat whether there was evidence since somebody last looked: a deadline that was noted before it is
+//! only when to look again.
+
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::ids::PeerId;
+
+use super::calls::Call;
+use super::entry::{Hold, Leaving, Loss, Wait};
+use super::{Machine, nanoseconds};
+
+impl Machine {
+    /// Notes that a stream of the peer has opened. Returns the call that takes a departure back, if one was told.
+    pub(crate) fn hold(&mut self, peer: PeerId, now: Moment) -> Option<Call> {
+        self.tick(now);
+        *self.streams.entry(peer).or_insert(0) += 1;
+        let slot = self.held_by(peer)?;
+        let counted = self.counted();
+        let gone = self.seats.back(peer);
+        let entry = self.entries.of_mut(slot);
+        entry.hold = Hold::Held;
+        entry.leaving = None;
+        if gone {
+            (entry.untold, entry.tell_at) = (true, Some(counted));
+        }
+        let call = if gone && self.has_background_room() { self.tell_now(slot) } else { None };
+        self.refile(slot);
+        call
+    }
+
+    /// Notes that a stream of the peer has ended; the last one is a loss.
+    pub(crate) fn release(&mut self, peer: PeerId, now: Moment) {
+        let now = self.tick(now);
+        let Some(streams) = self.streams.get_mut(&peer) else { return };
+        *streams -= 1;
+        if *streams > 0 {
+            return;
+        }
+        self.streams.remove(&peer);
+        let Some(slot) = self.held_by(peer) else { return };
+        let since = self.counted();
+        let entry = self.entries.of_mut(slot);
+        if !entry.by_process {
+            entry.hold = Hold::Lost(Loss { at: now, since, confirmed: false });
+            self.seats.look(peer);
+            self.refile(slot);
+        }
+    }
+
+    /// Moves every deadline by `gap`. What was heard before the gap is looked at first, and only the one that stays
+    /// silent is excused.
+    pub(crate) fn excuse(&mut self, gap: Duration) {
+        let slots: Vec<u32> = self.entries.slots().collect();
+        for slot in slots {
+            self.look(slot);
+            self.refile(slot);
+        }
+        self.excused = self.excused.saturating_add(nanoseconds(gap));
+    }
+
+    /// How a seated peer's hold stands, by the evidence in its seat.
+    fn standing(&self, slot: u32) -> Hold {
+        let entry = self.entries.of(slot);
+        let Some(holder) = entry.holder.filter(|holder| self.seats.active(*holder)) else { return entry.hold };
+        let heard = self.seats.evidence(holder).map_or(i64::MIN, |at| at.saturating_sub(self.excused));
+        match entry.hold {
+            Hold::Held => Hold::Held,
+            Hold::Silent { since } | Hold::Lost(Loss { since, .. }) => Hold::Silent { since: since.max(heard) },
+        }
+    }
+
+    /// Takes in what the seat says; evidence after a loss voids it.
+    pub(super) fn look(&mut self, slot: u32) {
+        let hold = self.standing(slot);
+        let entry = self.entries.of_mut(slot);
+        let Some(holder) = entry.holder else { return };
+        if matches!((entry.hold, hold), (Hold::Lost(_), Hold::Silent { .. })) {
+            entry.leaving = None;
+        }
+        entry.hold = hold;
+        if hold != Hold::Held {
+            self.seats.look(holder);
+        }
+    }
+
+    /// Who holds the episode, as it is shown: nobody, where nothing holds it and nothing was heard for a while.
+    pub(super) fn shown_holder(&self, slot: u32) -> Option<PeerId> {
+        let holder = self.entries.of(slot).holder?;
+        let until = match self.standing(slot) {
+            Hold::Held => return Some(holder),
+            Hold::Silent { since } => since.saturating_add(self.grace()),
+            Hold::Lost(loss) => loss.since.saturating_add(self.patience()),
+        };
+        (self.counted() < until).then_some(holder)
+    }
+
+    /// Whether the episode's time is over at `counted`.
+    pub(super) fn overdue(&self, slot: u32, counted: i64) -> bool {
+        self.waits(slot).is_some_and(|wait| wait.expires_at <= counted)
+    }
+
+    /// How long the episode waits, unless it is held.
+    fn waits(&self, slot: u32) -> Option<Wait> {
+        let entry = self.entries.of(slot);
+        if entry.holder.is_none() {
+            return entry.wait;
+        }
+        match self.standing(slot) {
+            Hold::Held => None,
+            Hold::Silent { since } => {
+                let limit = self.idle();
+                Some(Wait { expires_at: since.saturating_add(limit), limit, lost_at: None })
+            }
+            Hold::Lost(loss) => Some(self.wait_from(loss.at, loss.since)),
+        }
+    }
+
+    fn wait_from(&self, lost_at: i64, since: i64) -> Wait {
+        Wait { expires_at: since.saturating_add(self.grace()), limit: self.grace(), lost_at: Some(lost_at) }
+    }
+
+    /// Ends the patience with a loss that is past it and unanswered: the departure is to be told.
+    pub(super) fn confirm_loss(&mut self, slot: u32, until: i64) {
+        let patience = self.patience();
+        let entry = self.entries.of_mut(slot);
+        if let (Some(peer), Hold::Lost(loss)) = (entry.holder, &mut entry.hold)
+            && !loss.confirmed
+            && loss.since.saturating_add(patience) <= until
+        {
+            loss.confirmed = true;
+            entry.leaving = Some(Leaving { peer, at: loss.at });
+            entry.tell_at = Some(until);
+        }
+    }
+
+    /// When something is due for the episode, as far as was looked; nothing is while a call runs.
+    pub(super) fn deadline(&self, slot: u32) -> Option<i64> {
+        let entry = self.entries.of(slot);
+        if entry.call.is_some() {
+            return None;
+        }
+        if entry.ending.is_some() {
+            return entry.retry_at;
+        }
+        let over = match (entry.holder, entry.hold) {
+            (None, _) => entry.wait.map(|wait| wait.expires_at),
+            (Some(_), Hold::Held) => None,
+            (Some(_), Hold::Silent { since }) => Some(since.saturating_add(self.idle())),
+            (Some(_), Hold::Lost(loss)) => {
+                let length = if loss.confirmed { self.grace() } else { self.patience() };
+                Some(loss.since.saturating_add(length))
+            }
+        };
+        [over, entry.retry_at, entry.tell_at].into_iter().flatten().min()
+    }
+
+    /// What holds the episode that the peer is about to sit down at.
+    pub(super) fn hold_of(&self, peer: PeerId, by_process: bool) -> Hold {
+        if by_process || self.streams.contains_key(&peer) { Hold::Held } else { Hold::Silent { since: self.counted() } }
+    }
+
+    /// Detaches what the peer holds: the grace runs from now, and the driver is to be told.
+    pub(super) fn depart(&mut self, slot: u32, peer: PeerId) {
+        let (now, counted) = (self.latest, self.counted());
+        let wait = self.wait_from(now, counted);
+        let left = self.seats.vacate(peer).expect("a holder has a seat");
+        let entry = self.entries.of_mut(slot);
+        entry.holder = None;
+        entry.takeover = None;
+        entry.evidence = left.evidence;
+        entry.wait = Some(wait);
+        entry.untold |= left.untold;
+        entry.leaving = Some(Leaving { peer, at: now });
+        entry.gone = false;
+        entry.tell_at = Some(counted);
+        self.refile(slot);
+    }
+
+    /// Frees the seat at an episode that ends: its peer is told with its next touch, unless it is who asks. What the
+    /// seat said, stands in the entry.
+    pub(super) fn unseat(&mut self, slot: u32, asks: Option<PeerId>) {
+        let wait = self.waits(slot);
+        let Some(holder) = self.entries.of(slot).holder else { return };
+        let left = if asks == Some(holder) { self.seats.vacate(holder) } else { self.seats.lose(holder) };
+        let entry = self.entries.of_mut(slot);
+        entry.holder = None;
+        entry.evidence = left.expect("a holder has a seat").evidence;
+        entry.wait = wait;
+    }
+
+    fn grace(&self) -> i64 {
+        nanoseconds(self.limits.grace)
+    }
+
+    /// How long silence may last. It is not judged more strictly than a loss.
+    fn idle(&self) -> i64 {
+        nanoseconds(self.limits.handle_idle.max(self.limits.grace))
+    }
+
+    fn patience(&self) -> i64 {
+        nanoseconds(self.limits.stream_patience.min(self.limits.grace))
+    }
+}

@@ -1,0 +1,367 @@
+//! `/mcp`: the streamable HTTP transport of the revisions that begin with `initialize`.
+//!
+//! Each message is decided for itself, in the order of checks that the specification has, so that no status is ever sent
+//! after a stream has begun. Answers are plain JSON. A session is a peer without a hold; a stream that is open holds.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use majordomus_capability::project::mcp::Revision;
+use majordomus_capability::{Code, Refusal};
+use majordomus_episodes_core::peers::Transport;
+use tokio::sync::watch;
+
+use super::Server;
+use super::pace::Pace;
+use super::rest;
+use super::sessions::{self, Live};
+use crate::protocol::{self, Era, Failure, Fault, Frame, Handled, LEGACY_ONLY, Line, Session};
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const METHODS: &str = "GET, POST, DELETE";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// A request that is not answered by a session.
+struct Refused {
+    status: StatusCode,
+    failure: Failure,
+    /// The id of the request, where it had one that could be read.
+    id: Option<String>,
+    revision: Option<Revision>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, fault: Fault, message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self { status, failure: Failure::new(fault, message), id: None, revision: None }
+    }
+
+    fn of(mut self, frame: &Line<'_>) -> Self {
+        if let Line::One(Frame::Request(request)) = frame {
+            self.id = Some(request.id.to_owned());
+        }
+        self
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut out = Vec::new();
+        match &self.id {
+            Some(id) => protocol::error(&mut out, id, &self.failure),
+            None => protocol::error_without_id(&mut out, self.revision, &self.failure),
+        }
+        let mut response = json(self.status, out);
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(METHODS));
+        }
+        response
+    }
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    (status, [(CONTENT_TYPE, JSON)], body).into_response()
+}
+
+/// What a caller is told who may not call at all.
+pub(super) fn forbidden(refusal: &Refusal) -> Response {
+    Refused::new(StatusCode::FORBIDDEN, Fault::InvalidRequest, refusal.to_string()).into_response()
+}
+
+/// One message, or a batch of them.
+pub(super) async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
+    take(&server, request).await.unwrap_or_else(Refused::into_response)
+}
+
+async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refused> {
+    let connection = request.extensions().get::<Arc<Pace>>().cloned().expect("every connection has a pace");
+    let (head, body) = request.into_parts();
+    let headers = head.headers;
+    if !accepts(&headers, JSON) && !accepts(&headers, EVENTS) {
+        return Err(not_acceptable(JSON));
+    }
+    let body = rest::body_of(server, &headers, true, body).await;
+    let body = body.map_err(|(status, refusal)| Refused::new(status, Fault::InvalidRequest, refusal.to_string()))?;
+    // How an array is read is the session's to say, so it is looked up before it is needed.
+    let (id, now) = (headers.get(SESSION_ID), server.now());
+    let live = id.and_then(|id| sessions::read_id(id.as_bytes())).and_then(|id| server.sessions.heard(&id, now));
+    let line = protocol::read(&body, live.as_ref().is_some_and(|live| live.session.has_batches()));
+    if let Some(refused) = no_message(&line) {
+        if let Some(live) = &live {
+            live.session.touch();
+        }
+        let revision = live.as_ref().and_then(|live| live.session.revision());
+        return Err(Refused { revision, ..refused });
+    }
+    if is_modern(&line) {
+        return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, LEGACY_ONLY).of(&line));
+    }
+    if matches!(&line, Line::One(Frame::Request(request)) if request.method == "initialize") {
+        return begin(server, &connection, &line, now);
+    }
+    if is_modern_header(&headers) {
+        let message = "MCP-Protocol-Version names no revision that this server speaks";
+        return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, message).of(&line));
+    }
+    let live = live.ok_or_else(|| no_session(id.is_some()).of(&line))?;
+    answer(server, &live, line, &body, now).await
+}
+
+/// What is refused before anybody asks which session it is for: what is no message.
+fn no_message(line: &Line<'_>) -> Option<Refused> {
+    let bad = |fault, message: &'static str| Some(Refused::new(StatusCode::BAD_REQUEST, fault, message));
+    match line {
+        Line::Blank => bad(Fault::Parse, "the body is empty"),
+        Line::Broken => bad(Fault::Parse, "the body is not JSON in UTF-8"),
+        Line::One(Frame::Invalid { id, why }) => {
+            let refused = Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, *why);
+            Some(Refused { id: id.map(str::to_owned), ..refused })
+        }
+        Line::One(_) | Line::Batch(_) => None,
+    }
+}
+
+fn is_modern(line: &Line<'_>) -> bool {
+    matches!(line, Line::One(Frame::Request(request)) if request.era() == Era::Modern)
+}
+
+fn no_session(was_named: bool) -> Refused {
+    if was_named {
+        let message = "there is no session of that id (any more); begin one with initialize, and attach again under the \
+                       same external_id";
+        return Refused::new(StatusCode::NOT_FOUND, Fault::InvalidRequest, message);
+    }
+    let message = "Mcp-Session-Id is missing; begin a session with initialize and send the id of its answer";
+    Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, message)
+}
+
+fn unavailable(refusal: &Refusal) -> Refused {
+    Refused::new(StatusCode::SERVICE_UNAVAILABLE, Fault::Internal, refusal.to_string())
+}
+
+/// Begins a session.
+fn begin(server: &Arc<Server>, connection: &Arc<Pace>, line: &Line<'_>, now: Duration) -> Result<Response, Refused> {
+    let Line::One(Frame::Request(request)) = line else { unreachable!("initialize is a request") };
+    let _running = connection.begin(server.limits.pace, now).map_err(|refusal| unavailable(&refusal).of(line))?;
+    let id = sessions::new_id().map_err(|_| {
+        let refusal = Refusal::new(Code::Unavailable, "the machine gave no random bytes for a session id");
+        unavailable(&refusal).of(line)
+    })?;
+    let mut session = Session::new(server.shared.clone(), server.tools.clone(), Transport::Http);
+    let mut out = Vec::new();
+    session.initialize(request, &mut out);
+    if session.revision().is_none() {
+        return Ok(json(StatusCode::OK, out));
+    }
+    server.sessions.add(id, Live::new(session, Pace::new(server.limits.pace, now)), now);
+    let mut response = json(StatusCode::OK, out);
+    let id = HeaderValue::try_from(sessions::write_id(&id)).expect("hexadecimal digits are a header's value");
+    response.headers_mut().insert(SESSION_ID, id);
+    Ok(response)
+}
+
+/// Answers what belongs to a session.
+async fn answer(
+    server: &Arc<Server>,
+    live: &Arc<Live>,
+    line: Line<'_>,
+    body: &Bytes,
+    now: Duration,
+) -> Result<Response, Refused> {
+    let running = match live.pace.begin(server.limits.pace, now) {
+        Ok(running) => running,
+        Err(refusal) => return turned_away(live, &line, &refusal),
+    };
+    if let Line::One(Frame::Notification { cancels: Some(id) }) = &line {
+        live.cancel(id);
+    }
+    let mut out = Vec::new();
+    if !live.session.may_wait(&line) {
+        let handled = live.session.answer(line, &mut out);
+        live.settle();
+        return Ok(answered(handled, out));
+    }
+    let Ok(room) = server.waiting.clone().try_acquire_owned() else {
+        return turned_away(live, &line, &rest::busy());
+    };
+    let cancellable = match &line {
+        Line::One(Frame::Request(request)) => Some(live.run(request.id)),
+        Line::Blank | Line::Broken | Line::One(_) | Line::Batch(_) => None,
+    };
+    let (called_off, works, body) =
+        (cancellable.as_ref().map(|one| one.called_off.clone()), live.clone(), body.clone());
+    // A write that has begun is finished, whether or not anybody still waits for the answer.
+    let work = tokio::task::spawn_blocking(move || {
+        let _taken = (running, room);
+        let mut out = Vec::new();
+        let line = protocol::read(&body, works.session.has_batches());
+        let handled = works.session.answer(line, &mut out);
+        works.settle();
+        (handled, out)
+    });
+    let done = async { work.await.unwrap_or_else(|_| (Handled::Invalid, Vec::new())) };
+    let response = match called_off {
+        Some(called_off) => tokio::select! {
+            (handled, out) = done => answered(handled, out),
+            () = called_off.notified() => StatusCode::ACCEPTED.into_response(),
+        },
+        None => {
+            let (handled, out) = done.await;
+            answered(handled, out)
+        }
+    };
+    Ok(response)
+}
+
+fn answered(handled: Handled, out: Vec<u8>) -> Response {
+    match (handled, out.is_empty()) {
+        (Handled::Message, true) => StatusCode::ACCEPTED.into_response(),
+        (Handled::Message, false) => json(StatusCode::OK, out),
+        (Handled::Blank | Handled::Invalid | Handled::Malformed, _) => json(StatusCode::BAD_REQUEST, out),
+    }
+}
+
+/// Refuses a message of a session that is not tried at all.
+fn turned_away(live: &Live, line: &Line<'_>, refusal: &Refusal) -> Result<Response, Refused> {
+    let Line::One(Frame::Request(request)) = line else { return Err(unavailable(refusal)) };
+    if request.method != "tools/call" {
+        return Err(unavailable(refusal).of(line));
+    }
+    let mut out = Vec::new();
+    live.session.refuse(request, refusal, &mut out);
+    Ok(json(StatusCode::OK, out))
+}
+
+/// A stream of the session: nothing is said on it yet, but as long as it is open its client is there.
+pub(super) async fn get(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    listen(&server, &headers).unwrap_or_else(Refused::into_response)
+}
+
+fn listen(server: &Arc<Server>, headers: &HeaderMap) -> Result<Response, Refused> {
+    let Some(id) = headers.get(SESSION_ID).filter(|_| !is_modern_header(headers)) else { return Err(no_stream()) };
+    if !accepts(headers, EVENTS) {
+        return Err(not_acceptable(EVENTS));
+    }
+    let live = sessions::read_id(id.as_bytes()).and_then(|id| server.sessions.heard(&id, server.now()));
+    let live = live.ok_or_else(|| no_session(true))?;
+    live.session.touch();
+    let stream = Stream::open(server, live).ok_or_else(|| {
+        let what = format!("this session has {} streams already", server.limits.streams);
+        unavailable(&Refusal::new(Code::Unavailable, what).hint("close one of them"))
+    })?;
+    let body = Body::from_stream(stream::unfold(stream, Stream::next));
+    let mut response = (StatusCode::OK, [(CONTENT_TYPE, EVENTS)], body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Whether a request says that it belongs to a revision that has no sessions.
+fn is_modern_header(headers: &HeaderMap) -> bool {
+    headers.get(PROTOCOL_VERSION).is_some_and(|version| version.to_str().ok().and_then(Revision::named).is_none())
+}
+
+fn no_stream() -> Refused {
+    let message = "only a session that has begun with initialize has a stream, or can be deleted";
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, Fault::InvalidRequest, message)
+}
+
+/// An open stream. Dropped, whoever ends it, it holds no more.
+struct Stream {
+    server: Arc<Server>,
+    live: Arc<Live>,
+    stopping: watch::Receiver<bool>,
+    began: bool,
+}
+
+impl Stream {
+    /// Opens one, unless the session has too many.
+    fn open(server: &Arc<Server>, live: Arc<Live>) -> Option<Self> {
+        let most = server.limits.streams;
+        let count =
+            live.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < most).then_some(open + 1));
+        count.ok()?;
+        server.shared.board.hold(live.session.peer());
+        let stopping = server.stopping.subscribe();
+        Some(Self { server: server.clone(), live, stopping, began: false })
+    }
+
+    /// The next bytes: the first at once, so that the client knows that it is connected.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        if std::mem::replace(&mut self.began, true) {
+            let beat = self.server.limits.stream_beat;
+            tokio::select! {
+                () = self.live.over.notified() => return None,
+                _ = self.stopping.wait_for(|stop| *stop) => return None,
+                () = tokio::time::sleep(beat) => {}
+            }
+            if self.live.is_over() {
+                return None;
+            }
+        }
+        Some((Ok(Bytes::from_static(b": open\n\n")), self))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.live.streams.fetch_sub(1, Ordering::AcqRel);
+        self.server.shared.board.release(self.live.session.peer());
+    }
+}
+
+/// Ends a session: what it held is detached and waits for its client.
+pub(super) async fn delete(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    if is_modern_header(&headers) {
+        return no_stream().into_response();
+    }
+    let Some(id) = headers.get(SESSION_ID) else { return no_session(false).into_response() };
+    match sessions::read_id(id.as_bytes()).filter(|id| server.sessions.delete(id)) {
+        Some(_) => StatusCode::NO_CONTENT.into_response(),
+        None => no_session(true).into_response(),
+    }
+}
+
+fn not_acceptable(what: &str) -> Refused {
+    let message = format!("Accept leaves no room for {what}, which is what this server answers with");
+    Refused::new(StatusCode::NOT_ACCEPTABLE, Fault::InvalidRequest, message)
+}
+
+/// Whether a client takes an answer of that type; one that says nothing takes anything.
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let mut given = headers.get_all(ACCEPT).iter().peekable();
+    if given.peek().is_none() {
+        return true;
+    }
+    let (family, _) = wanted.split_once('/').unwrap_or((wanted, ""));
+    let takes = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let refused = parts.any(|part| {
+            let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            weight.is_some_and(|weight| weight.trim().parse::<f32>() == Ok(0.0))
+        });
+        let fits = name == "*/*"
+            || name.eq_ignore_ascii_case(wanted)
+            || name.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(family));
+        fits && !refused
+    };
+    given.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(takes)
+}
+
+#[cfg(test)]
+mod tests;

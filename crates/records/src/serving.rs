@@ -1,0 +1,119 @@
+//! Which server answers for a checkout, as other processes can see it.
+//!
+//! The server of a checkout holds a lock on the checkout's own git directory for as long as it lives: the kernel gives
+//! it back in every kind of death, nobody can delete the file from under it, and no process id is judged. What it
+//! publishes in `server.json` is only read, never computed a second time, and whoever reads it asks the server itself
+//! whether it is the one that is named.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::store::Store;
+
+/// The version of `server.json` that this code writes.
+pub const FORMAT: u32 = 1;
+
+/// The most bytes of `server.json` that are read.
+const READ_MOST: u64 = 16 * 1024;
+
+/// What a server tells those who look for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Where it answers: `http://127.0.0.1:8741`.
+    pub url: String,
+    /// 32 hexadecimal digits that no other server has.
+    pub instance: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The right to be the server of a checkout, until it is dropped.
+#[derive(Debug)]
+pub struct Serving {
+    /// Locked for as long as it is open.
+    _lock: File,
+    published: Option<(PathBuf, String)>,
+}
+
+impl Store {
+    /// Becomes the server of this checkout; `None` where another process is.
+    ///
+    /// # Errors
+    /// The operating system's, where the git directory cannot be locked.
+    pub fn serve(&self) -> io::Result<Option<Serving>> {
+        // A folder is locked by a descriptor that can only read, so this works in a directory that is read-only.
+        let lock = File::open(&self.checkout().git_dir)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Serving { _lock: lock, published: None })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Publishes where the server of this checkout answers, to be called once it does.
+    ///
+    /// # Errors
+    /// The operating system's, where no state folder can be written.
+    pub fn advertise(&self, serving: &mut Serving, published: &Published) -> io::Result<()> {
+        let bytes = serde_json::to_vec(published)?;
+        let mut refused = None;
+        for root in self.state().roots() {
+            match self.write_published(root, &bytes, &published.instance) {
+                Ok(path) => {
+                    serving.published = Some((path, published.instance.clone()));
+                    return Ok(());
+                }
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// Writes the file aside and renames it, so that nobody ever reads a half of it.
+    fn write_published(&self, root: &Path, bytes: &[u8], instance: &str) -> io::Result<PathBuf> {
+        let disk = self.disk();
+        let (path, aside) = (file(root), root.join(format!("server.{instance}.aside")));
+        disk.make_folders(root, true)?;
+        let written = disk.open(&aside, crate::disk::Open::Create).and_then(|mut file| file.append(bytes));
+        let renamed = written.and_then(|()| disk.rename(&aside, &path));
+        if renamed.is_err() {
+            let _ = disk.remove(&aside);
+        }
+        renamed.map(|()| path)
+    }
+
+    /// What the server of this checkout published last. That it still lives is for the reader to find out.
+    #[must_use]
+    pub fn published(&self) -> Option<Published> {
+        self.state().roots().iter().find_map(|root| read(self, &file(root)))
+    }
+}
+
+impl Serving {
+    /// Takes back what was published, where it is still ours, and lets another process be the server.
+    pub fn leave(self, store: &Store) {
+        if let Some((path, instance)) = &self.published
+            && read(store, path).is_some_and(|published| published.instance == *instance)
+        {
+            let _ = store.disk().remove(path);
+        }
+    }
+}
+
+fn read(store: &Store, path: &Path) -> Option<Published> {
+    let bytes = store.disk().read(path, READ_MOST).ok()?;
+    serde_json::from_slice::<Published>(&bytes).ok().filter(|published| published.format == FORMAT)
+}
+
+fn file(root: &Path) -> PathBuf {
+    root.join("server.json")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+use std::fs;
+
+use super::{FORMAT, Published};
+use crate::checkout::Checkout;
+use crate::store::{Policy, Store};
+
+fn published(instance: &str) -> Published {
+    let url = "http://127.0.0.1:8741".into();
+    Published { format: FORMAT, url, instance: instance.into(), version: "1".into() }
+}
+
+/// A folder that looks enough like a repository, and two processes' view of it.
+fn stores() -> (tempfile::TempDir, Store, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let git = folder.path().join(".git");
+    for name in ["objects", "refs"] {
+        fs::create_dir_all(git.join(name)).unwrap();
+    }
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let open = || Store::open(Checkout::find(folder.path()).unwrap(), Policy::default());
+    let stores = (open(), open());
+    (folder, stores.0, stores.1)
+}
+
+#[test]
+fn one_process_serves_a_checkout_and_the_next_one_once_it_has_gone() {
+    let (_folder, one, other) = stores();
+    let serving = one.serve().unwrap().unwrap();
+    assert!(other.serve().unwrap().is_none());
+    drop(serving);
+    assert!(other.serve().unwrap().is_some());
+}
+
+#[test]
+fn what_a_server_publishes_is_there_until_it_leaves() {
+    let (_folder, one, other) = stores();
+    assert_eq!(other.published(), None);
+    let mut serving = one.serve().unwrap().unwrap();
+    one.advertise(&mut serving, &published("a")).unwrap();
+    assert_eq!(other.published(), Some(published("a")));
+    serving.leave(&one);
+    assert_eq!(other.published(), None);
+}
+
+#[test]
+fn leaving_takes_nothing_away_that_the_next_server_published() {
+    let (_folder, one, other) = stores();
+    let mut first = one.serve().unwrap().unwrap();
+    one.advertise(&mut first, &published("a")).unwrap();
+    // As when its lock was lost with the file system that it was on.
+    let path = first.published.clone();
+    drop(first);
+    let mut next = other.serve().unwrap().unwrap();
+    other.advertise(&mut next, &published("b")).unwrap();
+    drop(next);
+    let mut late = one.serve().unwrap().unwrap();
+    late.published = path;
+    late.leave(&one);
+    assert_eq!(other.published(), Some(published("b")));
+}
+
+#[test]
+fn a_file_that_is_none_of_ours_is_nobody() {
+    let (folder, one, _) = stores();
+    let root = folder.path().join(".git/majordomus/main");
+    fs::create_dir_all(&root).unwrap();
+    for bytes in ["", "{", "[]", r#"{"format":2,"url":"u","instance":"i","version":"v"}"#] {
+        fs::write(root.join("server.json"), bytes).unwrap();
+        assert_eq!(one.published(), None, "{bytes:?}");
+    }
+}
