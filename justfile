@@ -21,6 +21,10 @@ bench *arguments:
     cargo build --release --package majordomus-cli --package majordomus-benches
     cargo run --release --package majordomus-benches --bin majordomus-benches -- {{arguments}}
 
+# Write docs/reference from the registry and the command line.
+generate:
+    cargo run --release -- generate
+
 # Rewrite the snapshots of what clients see, to be read before they are committed.
 snapshots:
     INSTA_UPDATE=always cargo test --package majordomus-capability
