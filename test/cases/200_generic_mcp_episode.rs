@@ -80,22 +80,26 @@ fn the_conversation_of_the_readme_prints_two_lines_and_leaves_the_record_that_it
     assert_eq!(world.episodes(), json!({ "open": 0, "detached": 0, "episodes": [] }));
 }
 
+/// Where a server says that it answers, and episodes would be.
+const STATE: &str = "work/.git/majordomus";
+
 #[test]
 fn initialize_alone_opens_nothing_and_writes_nothing() {
     let world = World::new();
-    let (before, status) = (files(&world.folder(), &[]), world.status());
+    let (before, status) = (files(&world.folder(), &[STATE]), world.status());
     let mut client = world.client();
     client.ask("tools/list", &json!({}));
     client.ping();
     assert_eq!(client.done("majordomus_episodes", &json!({}))["episodes"], json!([]));
     client.done("majordomus_peers", &json!({}));
     client.done("majordomus_announce", &json!({ "intent": "look around" }));
-    assert_eq!(files(&world.folder(), &[]), before, "while it is connected");
+    assert_eq!(files(&world.folder(), &[STATE]), before, "while it is connected");
+    assert!(world.nothing_recorded());
     let left = client.lose();
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
-    assert_eq!(files(&world.folder(), &[]), before, "after it has gone");
+    assert_eq!(files(&world.folder(), &[STATE]), before, "after it has gone");
     assert_eq!(world.status(), status);
-    assert!(!world.state().exists() && !world.path(".ai").exists());
+    assert!(world.nothing_recorded());
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn a_signal_ends_a_server_that_has_not_been_spoken_to() {
         assert_eq!((left.code, left.signal, left.err.as_str()), (Some(0), None, ""), "{signal:?}");
         assert!(now_ms() - since < 2000, "{signal:?}");
     }
-    assert!(!world.state().exists());
+    assert!(world.nothing_recorded());
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn requests_are_answered_without_the_initialized_notification_but_not_before_ini
     assert!(answers.is_empty(), "a ping is answered before initialize too");
     let (answers, _) = converse(&world, attach_line("my-thread").as_bytes());
     assert_eq!(code(&answers[0]), -32602);
-    assert!(!world.state().exists());
+    assert!(world.nothing_recorded());
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn an_id_that_is_none_is_an_invalid_request_and_nothing_is_done() {
     for answer in answers {
         assert_eq!((code(&answer), &answer["id"]), (&json!(-32600), &Value::Null), "{answer}");
     }
-    assert!(!world.state().exists());
+    assert!(world.nothing_recorded());
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn an_argument_that_is_wrong_is_a_result_that_the_model_can_read() {
         let text = refused["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("invalid_input: ") && text.contains(named), "{arguments}: {text}");
     }
-    assert!(!world.state().exists());
+    assert!(world.nothing_recorded());
 }
 
 #[test]

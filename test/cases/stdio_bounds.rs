@@ -20,7 +20,7 @@ fn a_message_of_a_megabyte_is_answered() {
     assert_eq!(done["isError"], true, "{done}");
     client.ping();
     assert_eq!(client.lose().err, "");
-    assert!(!world.state().exists());
+    assert!(world.nothing_recorded());
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! What the cases share: a world of its own for each of them, the released binary in it, and a client at its other end.
 //!
 //! A [`World`] is a folder with a git repository, a home and a state folder, gone afterwards; nothing of the person who
-//! runs the tests reaches what is tested. A [`Client`] is a real `majordomus mcp` over real pipes. Nothing here sleeps:
-//! what takes time is waited for by reading, or by [`until`] with a deadline, and everything that waits has one.
+//! runs the tests reaches what is tested. A [`Client`] is a real `majordomus mcp` over real pipes, a [`Server`] a real
+//! `majordomus serve` over real sockets. Nothing here sleeps: what takes time is waited for by reading, or by [`until`]
+//! with a deadline, and everything that waits has one.
 
 mod client;
+mod http;
 mod place;
 mod program;
 mod record;
 mod running;
+mod server;
 mod snapshot;
 mod time;
 mod world;
@@ -16,10 +19,12 @@ mod world;
 use std::time::{Duration, Instant};
 
 pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, session_id, state_of};
+pub use http::{Connection, Events, Reply, Request};
 pub use place::{executable, named_pipe};
 pub use program::{built, cargo_environment, majordomus, root};
 pub use record::Record;
 pub use running::{Running, Said, run_at_once};
+pub use server::{REVISION, Server, Session, address, initialize, published};
 pub use snapshot::{Files, files, holds};
 pub use time::{milliseconds, now_ms};
 pub use world::{World, feed, payload_of, provider_payload, record_files};

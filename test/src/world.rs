@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Client, Record, Running, Said, majordomus, root, until};
+use crate::{Client, Record, Running, Said, Server, majordomus, root, until};
 
 /// Where records lie in a worktree.
 const RECORDS: &str = ".ai/repo/sessions";
@@ -87,6 +87,14 @@ impl World {
         self.repository.join(".git/majordomus/main")
     }
 
+    /// Whether nothing of any episode was ever written: all that a server keeps of itself is where it answers.
+    #[must_use]
+    pub fn nothing_recorded(&self) -> bool {
+        let state = self.state();
+        let kept = ["open", "ended", "bad", "holders", "beat.json"];
+        !self.path(".ai").exists() && !kept.iter().any(|kept| state.join(kept).exists())
+    }
+
     /// The folder for temporary files.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {
@@ -149,11 +157,15 @@ impl World {
         self.git(&["status", "--porcelain=v2", "--branch", "--untracked-files=all", "--ignored"])
     }
 
-    /// Prepares `majordomus` in the repository.
+    /// Prepares `majordomus` in the repository. `mcp` takes any free port beside stdio unless it is told one: the usual
+    /// one is somebody's, or another test's.
     #[must_use]
     pub fn majordomus(&self, arguments: &[&str]) -> Command {
         let mut command = self.program(majordomus());
         command.args(arguments);
+        if arguments.first() == Some(&"mcp") && !arguments.contains(&"--http-port") {
+            command.args(["--http-port", "0"]);
+        }
         command
     }
 
@@ -188,6 +200,12 @@ impl World {
         Client::start(&mut self.majordomus(arguments))
     }
 
+    /// Starts `majordomus serve` at a free port, with more arguments.
+    #[must_use]
+    pub fn serve(&self, more: &[&str]) -> Server {
+        Server::start(self.majordomus(&["serve", "--port", "0"]).args(more))
+    }
+
     /// What `majordomus episodes --json` says.
     #[must_use]
     pub fn episodes(&self) -> Value {
@@ -211,10 +229,11 @@ impl World {
     pub fn records_with(&self, more: &[&str]) -> Vec<Record> {
         let arguments: Vec<&str> =
             ["sessions", "list", "--json", "--limit", "1000"].iter().chain(more).copied().collect();
-        // One command finishes only so many.
-        let listed = until("every ended session has its record", || {
+        // One command finishes only so many, and a server may finish another one meanwhile.
+        let listed = until("every ended session has its record, and the list names what is there", || {
             let listed = self.run(&arguments).json();
-            self.logs("ended").is_empty().then_some(listed)
+            let count = listed["sessions"].as_array().map(Vec::len);
+            (self.logs("ended").is_empty() && count == Some(self.record_files().len())).then_some(listed)
         });
         let mut records: Vec<Record> = listed["sessions"]
             .as_array()
@@ -227,7 +246,6 @@ impl World {
             })
             .collect();
         records.reverse();
-        assert_eq!(self.record_files().len(), records.len(), "the list names what is there");
         records
     }
 

@@ -191,6 +191,16 @@ impl Handles {
         self.lock().restored.retain(|_, key| is_there(key));
     }
 
+    /// Lets all callers go, as their server ends: what they attached waits for them.
+    pub fn end_all(&self) {
+        let mut inner = self.lock();
+        let seats: Vec<_> = std::iter::from_fn(|| inner.seats.pop_lru()).collect();
+        inner.by_key.clear();
+        drop(inner);
+        // A seat lets its peer go once no call needs it any more.
+        drop(seats);
+    }
+
     /// Whether finding out who shows this handle may take the disk: not for one that this server has seen.
     #[must_use]
     pub fn is_seen(&self, token: &str) -> bool {

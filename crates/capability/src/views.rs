@@ -2,6 +2,7 @@
 
 use majordomus_episodes_core::board::{ConnectionEpisode, ConnectionEpisodeState};
 use majordomus_episodes_core::peers::PeerInfo;
+use majordomus_records::redact::redact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,7 @@ pub struct Episode {
 impl From<ConnectionEpisode> for Episode {
     fn from(episode: ConnectionEpisode) -> Self {
         Self {
-            external_id: episode.external_id,
+            external_id: shown(episode.external_id),
             provider: episode.provider,
             peer: episode.peer.map(|peer| peer.to_string()),
             opened_at: episode.opened_at,
@@ -104,12 +105,21 @@ impl Peer {
         Self {
             id: info.id.to_string(),
             transport: info.transport.as_str().into(),
-            client: info.client,
-            intent,
-            scope,
-            external_id,
+            client: info.client.map(shown),
+            intent: intent.map(shown),
+            scope: scope.into_iter().map(shown).collect(),
+            external_id: external_id.map(shown),
             attached_at: info.attached_at,
             last_activity_seconds_ago: info.last_activity_seconds_ago,
         }
     }
 }
+
+/// What others are shown of a text that a client wrote: known secret shapes are replaced, as they are on the disk.
+pub(crate) fn shown(text: String) -> String {
+    let (redacted, count) = redact(&text);
+    if count > 0 { redacted } else { text }
+}
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,7 @@ use std::time::Duration;
 use crate::clock::{Moment, rfc3339};
 use crate::driver::CloseReason;
 use crate::ids::EpisodeKey;
-use crate::machine::{Attach, Call, Completion, End, Machine, Seated, Wish, Work, no_room};
+use crate::machine::{Attach, Call, Completion, End, Machine, Seated, Wish, Work};
 use crate::peers::{Peer, Transport};
 
 pub use answers::{
@@ -137,8 +137,9 @@ impl EpisodeBoard {
     /// [`BoardError::InvalidId`]; [`BoardError::Conflict`] where two peers keep taking it from each other; for whom an
     /// earlier server knew [`BoardError::NotFound`], and [`BoardError::HeldByOther`] where somebody came since;
     /// [`BoardError::NotRecorded`] where an earlier episode under the id is over and cannot be closed;
-    /// [`BoardError::Unavailable`] where the driver takes too long or too many calls run. The last one leaves the peer
-    /// with the episode, unless a call for the id was already running, and the repository is told as soon as it can be.
+    /// [`BoardError::Unavailable`] where too many calls run (nothing has changed) or the driver takes too long: that
+    /// leaves the peer with the episode, unless a call for the id was already running, and the answer is shown once it
+    /// comes.
     pub fn attach_with(&self, request: AttachRequest<'_>) -> Result<Attached, BoardError> {
         let key = EpisodeKey::new(request.provider, request.external_id)?;
         let wish = Wish {
@@ -289,7 +290,6 @@ impl EpisodeBoard {
             }
             departure.episode
         });
-        let Some(open) = open else { return Err(no_room()) };
         match self.ask(open)? {
             Completion::Opened { episode, resumed, recorded } => {
                 Ok(Attached { episode, resumed, recorded, taken_over_from, left, ended })

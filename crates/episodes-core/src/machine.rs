@@ -91,8 +91,8 @@ pub(crate) enum Attach {
 /// An attachment that has taken place on the board.
 #[derive(Debug)]
 pub(crate) struct Seated {
-    /// The driver is to be asked; absent where there is no room, and the deadline list asks later.
-    pub(crate) open: Option<Call>,
+    /// The driver is to be asked.
+    pub(crate) open: Call,
     pub(crate) taken_over_from: Option<PeerId>,
     pub(crate) left: Option<Departure>,
 }
@@ -135,6 +135,7 @@ impl Machine {
             if wish.again {
                 return Err(BoardError::NotFound { key: wish.key.clone() });
             }
+            self.demand_room()?;
             let slot = self.insert(Entry::new(wish.key.clone(), rfc3339(wall_ms), now));
             return Ok(self.seat(slot, wish, None, now));
         };
@@ -148,10 +149,10 @@ impl Machine {
         if entry.call.is_some() {
             return Ok(Attach::Wait);
         }
-        if entry.ending.is_some() || overdue {
-            if !self.has_room() {
-                return Err(no_room());
-            }
+        let ending = entry.ending.is_some();
+        // Whoever is refused has changed nothing: an episode that opened all the same would be recorded for nobody.
+        self.demand_room()?;
+        if ending || overdue {
             // Only what is overdue or has its reason already comes here, so the reason given does not count.
             self.unseat(slot, Some(wish.peer));
             return Ok(Attach::CloseFirst(self.begin_close(slot, CloseReason::Expired, Asked::default())));
@@ -314,7 +315,7 @@ impl Machine {
         entry.joining = Joining { handle: None, again: wish.again, took_over: takeover.is_some() };
         self.sit(slot, wish, !wish.again, now);
         // The opening first: somebody waits for it.
-        let open = self.ask_to_open(slot);
+        let open = self.begin_open(slot, false);
         let left = left.map(|left| {
             let tell = self.tell_departed(left);
             Departure { episode: self.view(left, now), tell }
@@ -329,7 +330,7 @@ impl Machine {
             self.entries.of_mut(slot).joining = Joining { again: wish.again, ..Joining::default() };
         }
         self.sit(slot, wish, wish.handle.is_some() && !wish.again, now);
-        let open = self.ask_to_open(slot);
+        let open = self.begin_open(slot, false);
         Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None }))
     }
 
@@ -352,17 +353,9 @@ impl Machine {
         }
     }
 
-    /// Begins the call that opens or joins the episode; without room it is put off.
-    fn ask_to_open(&mut self, slot: u32) -> Option<Call> {
-        if self.has_room() {
-            return Some(self.begin_open(slot, false));
-        }
-        let retry_at = self.retry_at();
-        let entry = self.entries.of_mut(slot);
-        entry.record = Record::Failed;
-        entry.retry_at = Some(retry_at);
-        self.refile(slot);
-        None
+    /// Refuses where no further call may run.
+    fn demand_room(&self) -> Result<(), BoardError> {
+        if self.has_room() { Ok(()) } else { Err(no_room()) }
     }
 
     fn begin_open(&mut self, slot: u32, background: bool) -> Call {
@@ -442,6 +435,6 @@ fn duration(nanoseconds: i64) -> Duration {
 }
 
 /// What a caller is told at once when no further call may run.
-pub(crate) fn no_room() -> BoardError {
+fn no_room() -> BoardError {
     BoardError::Unavailable { why: "too many calls to the repository are still running; try again shortly".into() }
 }

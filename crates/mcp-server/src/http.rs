@@ -19,6 +19,7 @@ mod pace;
 mod rest;
 mod router;
 mod sessions;
+mod socket;
 
 use std::fmt;
 use std::io;
@@ -236,7 +237,7 @@ impl HttpServer {
     }
 
     /// Stops: nothing new is accepted, streams end, what runs is answered within a bounded time, and every session
-    /// ends, which detaches what it held.
+    /// and handle goes, which detaches what it held.
     pub fn stop(mut self) {
         self.end();
     }
@@ -248,6 +249,7 @@ impl HttpServer {
         // Where it panicked there is nothing left to wait for.
         let _ = thread.join();
         self.server.sessions.end_all();
+        self.server.shared.handles.end_all();
     }
 }
 

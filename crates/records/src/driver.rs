@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use majordomus_episodes_core::driver::{Closing, Judged, Known, Left, Opening, Outcome, Report, Seen};
 use majordomus_episodes_core::{CloseReason, EpisodeDriver, EpisodeKey, PeerId};
@@ -58,12 +58,14 @@ impl RecordDriver {
         }
     }
 
-    /// Composes the records of the sessions that ended here and did not fit into the time at once, each within
-    /// `limit`. What is left is done by whoever comes next.
+    /// Composes the records of the sessions that ended here and did not fit into the time at once, for at most `limit`
+    /// in all. What is left is done by whoever comes next.
     pub fn compose_waiting(&self, limit: Duration) {
+        let until = Instant::now() + limit;
         let waiting = std::mem::take(&mut *self.waiting());
         for session_id in waiting {
-            if self.store.compose(&session_id, limit).is_err() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.store.compose(&session_id, left).is_err() {
                 self.waiting().push(session_id);
             }
         }

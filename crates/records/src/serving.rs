@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,11 @@ use crate::store::Store;
 
 /// The version of `server.json` that this code writes.
 pub const FORMAT: u32 = 1;
+
+/// How often the lock is tried: whoever only looks has it for a moment.
+const ATTEMPTS: u32 = 5;
+/// How long between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The most bytes of `server.json` that are read.
 const READ_MOST: u64 = 16 * 1024;
@@ -49,11 +55,20 @@ impl Store {
     pub fn serve(&self) -> io::Result<Option<Serving>> {
         // A folder is locked by a descriptor that can only read, so this works in a directory that is read-only.
         let lock = File::open(&self.checkout().git_dir)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Serving { _lock: lock, published: None })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
+        for _ in 0..ATTEMPTS {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Serving { _lock: lock, published: None })),
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error.into()),
+            }
         }
+        Ok(None)
+    }
+
+    /// Whether some process is the server of this checkout.
+    fn is_served(&self) -> bool {
+        let Ok(lock) = File::open(&self.checkout().git_dir) else { return false };
+        flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
     }
 
     /// Publishes where the server of this checkout answers, to be called once it does.
@@ -88,10 +103,11 @@ impl Store {
         renamed.map(|()| path)
     }
 
-    /// What the server of this checkout published last. That it still lives is for the reader to find out.
+    /// What the server of this checkout published; nothing where no process is its server, whatever an earlier one left
+    /// behind or a copied checkout brought along. That it is the one that answers there is for the reader to find out.
     #[must_use]
     pub fn published(&self) -> Option<Published> {
-        self.state().roots().iter().find_map(|root| read(self, &file(root)))
+        self.state().roots().iter().find_map(|root| read(self, &file(root))).filter(|_| self.is_served())
     }
 }
 

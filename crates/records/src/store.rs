@@ -72,6 +72,19 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What is wrong, in words that name no place on this machine: for whoever asks over the network.
+    #[must_use]
+    pub fn without_place(&self) -> String {
+        match self {
+            Self::Io { what, path, source } => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                format!("{what} {name}: {source}")
+            }
+            Self::LeadsOut(_) => "the folder of the records leads out of the repository".into(),
+            Self::Contended(_) | Self::Random | Self::Id(_) => self.to_string(),
+        }
+    }
+
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { what, path, source }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::episodes::DetachOutput;
 use crate::context::Context;
 use crate::refusal::{Code, Refusal};
-use crate::views::Episode;
+use crate::views::{Episode, shown};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +76,7 @@ fn in_logs(records: &Store, key: &EpisodeKey) -> Result<DetachOutput, Refusal> {
 
 fn view(open: &OpenEpisode, key: &EpisodeKey, repository: String) -> Episode {
     Episode {
-        external_id: key.external_id.as_str().into(),
+        external_id: shown(key.external_id.as_str().into()),
         provider: key.provider.as_str().into(),
         peer: None,
         opened_at: open.log.start.as_ref().map_or_else(String::new, |start| rfc3339(start.stamp.wall_ms)),
@@ -91,7 +91,7 @@ fn unwritable(error: StoreError) -> Refusal {
     match error {
         StoreError::Id(error) => BoardError::from(error).into(),
         error @ (StoreError::Io { .. } | StoreError::Contended(_) | StoreError::Random | StoreError::LeadsOut(_)) => {
-            Refusal::new(Code::Unavailable, error).hint("see `majordomus doctor`, and call again")
+            Refusal::new(Code::Unavailable, error.without_place()).hint("see `majordomus doctor`, and call again")
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::context::{Context, Shared};
 use crate::handles::{self, Handles, Known};
 use crate::page;
 use crate::refusal::{Code, Refusal};
-use crate::views::{Episode, State};
+use crate::views::{Episode, State, shown};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -210,11 +210,12 @@ pub(super) fn list(context: &Context, input: ListInput) -> Result<ListOutput, Re
     let detached = all.len() - open;
     let wanted = |episode: &ConnectionEpisode| {
         input.state.is_none_or(|state| State::from(episode.state) == state)
-            && after.as_ref().is_none_or(|after| place(episode) > after.each_ref().map(String::as_str))
+            && after.as_ref().is_none_or(|after| place(episode) > *after)
     };
     let mut rest = all.into_iter().filter(wanted);
     let page: Vec<ConnectionEpisode> = rest.by_ref().take(limit).collect();
-    let next_cursor = rest.next().and(page.last()).map(|last| page::cursor(LIST, &place(last)));
+    let next_cursor =
+        rest.next().and(page.last()).map(|last| page::cursor(LIST, &place(last).each_ref().map(String::as_str)));
     Ok(ListOutput {
         open: open as u64,
         detached: detached as u64,
@@ -228,13 +229,14 @@ const LIST: &str = "episodes";
 /// Its cursors: as many values as [`place`] has.
 const CURSOR: &str = r"^episodes(\.([0-9a-f]{2})*){4}$";
 
-/// What the board's list is ordered by.
-fn place(episode: &ConnectionEpisode) -> [&str; 4] {
+/// What the board's list is ordered by, without what nobody else is shown: a cursor can be read.
+fn place(episode: &ConnectionEpisode) -> [String; 4] {
     let group = match episode.state {
         ConnectionEpisodeState::Open => "0",
         ConnectionEpisodeState::Detached => "1",
     };
-    [group, &episode.opened_at, &episode.provider, &episode.external_id]
+    let (opened_at, provider) = (episode.opened_at.clone(), episode.provider.clone());
+    [group.into(), opened_at, provider, shown(episode.external_id.clone())]
 }
 
 fn request<'a>(

@@ -145,5 +145,5 @@ fn records(context: &Context) -> Result<&Store, Refusal> {
 }
 
 fn unreadable(error: majordomus_records::StoreError) -> Refusal {
-    Refusal::new(Code::Unavailable, error).hint("make the folder readable and call again")
+    Refusal::new(Code::Unavailable, error.without_place()).hint("see `majordomus doctor`, and call again")
 }

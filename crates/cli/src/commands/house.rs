@@ -27,6 +27,9 @@ const SWEEP: Duration = Duration::from_secs(20);
 /// How long a record that was not composed at once may still take when the clients have gone.
 const COMPOSE_AT_END: Duration = Duration::from_secs(1);
 
+/// How long driver calls that run are waited for when everybody has gone.
+const SETTLE: Duration = Duration::from_secs(1);
+
 /// What a server keeps besides its connections. Clones are the same house.
 #[derive(Clone)]
 pub(super) struct House {
@@ -178,6 +181,10 @@ impl House {
             server.stop();
         }
         drop(keeper);
+        // What the last of them did is still being written.
+        if !self.shared.board.settle(SETTLE) {
+            output::note("majordomus: left while the repository was still being written to");
+        }
     }
 
     /// Leaves: finishes what is left to do within bounds.

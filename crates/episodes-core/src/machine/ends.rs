@@ -7,7 +7,7 @@ use crate::ids::{EpisodeKey, PeerId};
 
 use super::calls::{Call, Completion, Work};
 use super::entry::Ending;
-use super::{Machine, duration, no_room};
+use super::{Machine, duration};
 
 /// What a peer ended last, to give the first answer again.
 #[derive(Debug)]
@@ -64,18 +64,19 @@ impl Machine {
         if entry.call.is_some() {
             return Ok(End::Wait(entry.key.clone()));
         }
-        if !self.has_room() {
-            return Err(no_room());
-        }
+        self.demand_room()?;
         let memory = Memory { key: entry.key.clone(), answer: None };
         self.memories.insert(peer, memory);
-        // The message that ends an episode is the last evidence for it, unless it came too late.
+        // The message that ends an episode is the last evidence for it, unless it came too late, or from somebody who
+        // never held it: then it is not its client that was seen.
+        let is_client = self.entries.of(slot).last_holder == Some(peer);
         let in_time = !self.overdue(slot, self.counted()) && self.entries.of(slot).ending.is_none();
         self.unseat(slot, Some(peer));
-        if in_time {
+        if in_time && is_client {
             self.note_evidence(slot, now);
         }
-        Ok(End::Call(self.begin_close(slot, CloseReason::Detach, Asked { by: Some(peer), ..Asked::default() })))
+        let asked = Asked { by: Some(peer), by_operator: !is_client, ..Asked::default() };
+        Ok(End::Call(self.begin_close(slot, CloseReason::Detach, asked)))
     }
 
     /// Ends an episode whoever holds it.
@@ -92,9 +93,7 @@ impl Machine {
         if entry.call.is_some() {
             return Ok(End::Wait(key.clone()));
         }
-        if !self.has_room() {
-            return Err(no_room());
-        }
+        self.demand_room()?;
         self.unseat(slot, None);
         Ok(End::Call(self.begin_close(slot, reason, Asked { by_operator, ..Asked::default() })))
     }

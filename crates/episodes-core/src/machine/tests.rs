@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{Attach, Call, Completion, Due, Machine, Wish, Work};
-use crate::board::{Adopted, Limits, Touch};
+use crate::board::{Adopted, BoardError, Limits, Touch};
 use crate::clock::Moment;
 use crate::driver::{Outcome, Report};
 use crate::ids::{EpisodeKey, PeerId};
@@ -26,7 +26,7 @@ fn wish(peer: u64, number: u64) -> Wish {
 fn attach(machine: &mut Machine, peer: u64, number: u64, now: Moment) -> Call {
     let wish = wish(peer, number);
     match machine.attach(&wish, now) {
-        Ok(Attach::Seated(seated)) => seated.open.expect("there is room"),
+        Ok(Attach::Seated(seated)) => seated.open,
         other => panic!("expected a seat, got {other:?}"),
     }
 }
@@ -110,9 +110,13 @@ fn calls_that_nobody_waits_for_leave_room_for_those_that_somebody_does() {
     for number in 1..=12 {
         calls.push(attach(&mut machine, 1_000 + number, 1_000 + number, at(1000)));
     }
-    let wish = wish(2_000, 2_000);
-    let Ok(Attach::Seated(seated)) = machine.attach(&wish, at(1000)) else { panic!("expected a seat") };
-    assert!(seated.open.is_none(), "the 17th call is refused");
+    let before = machine.len();
+    for key in [2_000, 1_001] {
+        let refused = machine.attach(&wish(2_000, key), at(1000));
+        assert!(matches!(refused, Err(BoardError::Unavailable { .. }) | Ok(Attach::Wait)), "{refused:?}");
+    }
+    // Who is refused has opened nothing, and nothing is opened for it later.
+    assert_eq!((machine.len(), machine.held_by(PeerId(2_000))), (before, None));
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn caller(peer: u64, number: u64) -> Wish {
 
 fn open_without_hold(machine: &mut Machine, peer: u64, now: Moment) {
     let Ok(Attach::Seated(seated)) = machine.attach(&caller(peer, peer), now) else { panic!("expected a seat") };
-    machine.complete(seated.open.expect("there is room").ticket, report(Outcome::Recorded), now);
+    machine.complete(seated.open.ticket, report(Outcome::Recorded), now);
 }
 
 /// Lets one that is busy all the time be told of and looked at as often as that is due; counts the looks beside the

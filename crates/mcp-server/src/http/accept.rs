@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use super::Server;
 use super::pace::Pace;
 use super::router;
+use super::socket::Socket;
 
 /// What a client beyond the bound is told, before anything of it is read.
 const BUSY: &[u8] =
@@ -82,11 +83,13 @@ async fn accept(
             continue;
         };
         prepare(&stream, server.limits.write_time);
+        let socket = Socket::new(stream);
         let pace = Pace::new(server.limits.pace, server.now());
-        let (answers, router) = (server.clone(), router.clone());
+        let (answers, router, watched) = (server.clone(), router.clone(), socket.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(pace.clone());
+            request.extensions_mut().insert(watched.clone());
             let (server, mut router) = (answers.clone(), router.clone());
             async move { Ok::<_, Infallible>(router::serve(&server, &mut router, request).await) }
         });
@@ -94,7 +97,8 @@ async fn accept(
             .timer(TokioTimer::new())
             .header_read_timeout(server.limits.head_time)
             .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
+            .half_close(true)
+            .serve_connection(TokioIo::new(socket), service);
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // A client that breaks the protocol or goes away is no trouble of ours.

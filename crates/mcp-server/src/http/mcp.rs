@@ -23,6 +23,7 @@ use super::Server;
 use super::pace::Pace;
 use super::rest;
 use super::sessions::{self, Live};
+use super::socket::Socket;
 use crate::protocol::{self, Era, Failure, Fault, Frame, Handled, LEGACY_ONLY, Line, Session};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -246,11 +247,12 @@ fn turned_away(live: &Live, line: &Line<'_>, refusal: &Refusal) -> Result<Respon
 }
 
 /// A stream of the session: nothing is said on it yet, but as long as it is open its client is there.
-pub(super) async fn get(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    listen(&server, &headers).unwrap_or_else(Refused::into_response)
+pub(super) async fn get(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let socket = request.extensions().get::<Socket>().cloned();
+    listen(&server, request.headers(), socket).unwrap_or_else(Refused::into_response)
 }
 
-fn listen(server: &Arc<Server>, headers: &HeaderMap) -> Result<Response, Refused> {
+fn listen(server: &Arc<Server>, headers: &HeaderMap, socket: Option<Socket>) -> Result<Response, Refused> {
     let Some(id) = headers.get(SESSION_ID).filter(|_| !is_modern_header(headers)) else { return Err(no_stream()) };
     if !accepts(headers, EVENTS) {
         return Err(not_acceptable(EVENTS));
@@ -258,7 +260,7 @@ fn listen(server: &Arc<Server>, headers: &HeaderMap) -> Result<Response, Refused
     let live = sessions::read_id(id.as_bytes()).and_then(|id| server.sessions.heard(&id, server.now()));
     let live = live.ok_or_else(|| no_session(true))?;
     live.session.touch();
-    let stream = Stream::open(server, live).ok_or_else(|| {
+    let stream = Stream::open(server, live, socket).ok_or_else(|| {
         let what = format!("this session has {} streams already", server.limits.streams);
         unavailable(&Refusal::new(Code::Unavailable, what).hint("close one of them"))
     })?;
@@ -285,26 +287,35 @@ struct Stream {
     server: Arc<Server>,
     live: Arc<Live>,
     stopping: watch::Receiver<bool>,
+    /// Where the client is seen to go.
+    socket: Option<Socket>,
     began: bool,
 }
 
 impl Stream {
     /// Opens one, unless the session has too many.
-    fn open(server: &Arc<Server>, live: Arc<Live>) -> Option<Self> {
+    fn open(server: &Arc<Server>, live: Arc<Live>, socket: Option<Socket>) -> Option<Self> {
         let most = server.limits.streams;
         let count =
             live.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < most).then_some(open + 1));
         count.ok()?;
         server.shared.board.hold(live.session.peer());
         let stopping = server.stopping.subscribe();
-        Some(Self { server: server.clone(), live, stopping, began: false })
+        Some(Self { server: server.clone(), live, stopping, socket, began: false })
     }
 
     /// The next bytes: the first at once, so that the client knows that it is connected.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         if std::mem::replace(&mut self.began, true) {
             let beat = self.server.limits.stream_beat;
+            let hung_up = async {
+                match &self.socket {
+                    Some(socket) => socket.hung_up().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
+                () = hung_up => return None,
                 () = self.live.over.notified() => return None,
                 _ = self.stopping.wait_for(|stop| *stop) => return None,
                 () = tokio::time::sleep(beat) => {}

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::{FORMAT, Published};
+use super::{FORMAT, Published, Serving};
 use crate::checkout::Checkout;
 use crate::store::{Policy, Store};
 
@@ -52,16 +52,27 @@ fn leaving_takes_nothing_away_that_the_next_server_published() {
     drop(first);
     let mut next = other.serve().unwrap().unwrap();
     other.advertise(&mut next, &published("b")).unwrap();
-    drop(next);
-    let mut late = one.serve().unwrap().unwrap();
-    late.published = path;
+    let mut late = Serving { _lock: tempfile::tempfile().unwrap(), published: path };
+    late.published.as_mut().unwrap().1 = "a".into();
     late.leave(&one);
     assert_eq!(other.published(), Some(published("b")));
 }
 
 #[test]
+fn what_nobody_serves_is_not_published_whatever_lies_there() {
+    let (folder, one, other) = stores();
+    let mut serving = one.serve().unwrap().unwrap();
+    one.advertise(&mut serving, &published("a")).unwrap();
+    // As a copy of the checkout has it, or one whose server was killed.
+    drop(serving);
+    assert!(folder.path().join(".git/majordomus/main/server.json").exists());
+    assert_eq!(other.published(), None);
+}
+
+#[test]
 fn a_file_that_is_none_of_ours_is_nobody() {
     let (folder, one, _) = stores();
+    let _serving = one.serve().unwrap().unwrap();
     let root = folder.path().join(".git/majordomus/main");
     fs::create_dir_all(&root).unwrap();
     for bytes in ["", "{", "[]", r#"{"format":2,"url":"u","instance":"i","version":"v"}"#] {

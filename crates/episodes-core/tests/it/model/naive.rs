@@ -334,19 +334,22 @@ impl Naive {
         if let Some(holder) = episode.shown(now).filter(|holder| *holder != peer) {
             return Err(BoardError::HeldByOther { key: episode.key.clone(), peer: holder });
         }
-        if episode.ending.is_none() && !episode.overdue(now) {
+        let is_client = episode.last_holder == Some(peer);
+        if is_client && episode.ending.is_none() && !episode.overdue(now) {
             (episode.evidence, episode.witnessed) = (now, true);
         }
         let key = episode.key.clone();
         self.answers.retain(|(answered, _, _)| *answered != peer);
-        let ended = match self.end(index, CloseReason::Detach, (Some(peer), false), Some(peer), now) {
+        let by = (Some(peer), !is_client);
+        let ended = match self.end(index, CloseReason::Detach, by, Some(peer), now) {
             Some(ended) => ended,
             // Not over after all, so now it ends on purpose.
             None => {
                 let index = self.find(&key).expect("it is not over");
                 let episode = &mut self.episodes[index];
-                (episode.evidence, episode.witnessed) = (now, true);
-                let by = (Some(peer), false);
+                if is_client {
+                    (episode.evidence, episode.witnessed) = (now, true);
+                }
                 self.end(index, CloseReason::Detach, by, Some(peer), now).expect("no longer overdue")
             }
         };
