@@ -1,6 +1,7 @@
 //! `/api/v1`: the transport's part of a call. What a request means is the registry's to say.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::RequestExt;
 use axum::body::HttpBody;
@@ -9,11 +10,21 @@ use axum::extract::{RawPathParams, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
 use majordomus_capability::project::rest::{self, HANDLE_ARGUMENT, HANDLE_HEADER, Parts, Reply};
 use majordomus_capability::{Code, Context, Reach, Refusal};
 
 use super::Server;
 use super::pace::Pace;
+
+/// How many times the most that a body may have is read before the connection is given up.
+const FORGOTTEN: usize = 8;
+
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a body was not taken: the status, and the refusal.
+type Unread = (StatusCode, Refusal);
 
 /// The most characters of what a caller says it is that are shown.
 const CLIENT_CHARS: usize = 64;
@@ -82,15 +93,11 @@ pub(super) async fn body_of(
     headers: &HeaderMap,
     wants_json: bool,
     body: Body,
-) -> Result<Bytes, (StatusCode, Refusal)> {
+) -> Result<Bytes, Unread> {
     let limit = server.limits.body_bytes;
-    let too_large = || {
-        let refusal = Refusal::new(Code::InvalidInput, format!("the body is longer than {limit} bytes"));
-        (StatusCode::PAYLOAD_TOO_LARGE, refusal)
-    };
     let told = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if told.is_some_and(|told| told > limit) {
-        return Err(too_large());
+        return Err(too_large(body, limit));
     }
     // A form or plain text is what a page of another site can send without asking.
     if wants_json && !is_json(headers) && (headers.contains_key(CONTENT_TYPE) || !body.is_end_stream()) {
@@ -98,10 +105,8 @@ pub(super) async fn body_of(
             .hint("send the arguments as a JSON object, with Content-Type: application/json");
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal));
     }
-    match tokio::time::timeout(server.limits.body_time, axum::body::to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_over_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, Refusal::new(Code::InvalidInput, "the body could not be read"))),
+    match tokio::time::timeout(server.limits.body_time, whole(body, limit)).await {
+        Ok(read) => read,
         Err(_) => {
             let refusal = Refusal::new(Code::InvalidInput, "the body did not arrive in time");
             Err((StatusCode::REQUEST_TIMEOUT, refusal))
@@ -109,8 +114,46 @@ pub(super) async fn body_of(
     }
 }
 
-fn is_over_limit(error: &axum::Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+/// Reads a body of at most `limit` bytes.
+async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Unread> {
+    // Nearly every body comes in one piece, which is then the whole of it.
+    let mut first: Option<Bytes> = None;
+    let mut all = Vec::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let unreadable = |_| (StatusCode::BAD_REQUEST, Refusal::new(Code::InvalidInput, "the body could not be read"));
+        let Ok(data) = frame.map_err(unreadable)?.into_data() else { continue };
+        length += data.len();
+        if length > limit {
+            return Err(too_large(body, limit));
+        }
+        if first.is_none() && all.is_empty() {
+            first = Some(data);
+        } else {
+            all.extend_from_slice(&first.take().unwrap_or_default());
+            all.extend_from_slice(&data);
+        }
+    }
+    Ok(first.unwrap_or_else(|| all.into()))
+}
+
+/// Refuses a body at once. Much of it is still read beside the answer and forgotten: a client that writes on to a closed
+/// connection never sees why.
+fn too_large(mut body: Body, limit: usize) -> Unread {
+    tokio::spawn(async move {
+        let forget = async {
+            let mut left = limit.saturating_mul(FORGOTTEN);
+            while let Some(Ok(frame)) = body.frame().await {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        // Not for ever, whatever it still has to say.
+        let _ = tokio::time::timeout(PATIENCE, forget).await;
+    });
+    (StatusCode::PAYLOAD_TOO_LARGE, Refusal::new(Code::InvalidInput, format!("the body is longer than {limit} bytes")))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
