@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use majordomus_e2e::{
-    Connection, Request, Server, World, milliseconds, now_ms, published, session_id, state_of, until,
+    Connection, Request, Server, World, majordomus, milliseconds, now_ms, published, session_id, state_of, until,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -213,4 +213,18 @@ fn a_git_that_hangs_does_not_keep_a_server_that_is_told_to_go() {
         let open = world.logs("open").len();
         assert_eq!(open, if signal == Signal::TERM { 5 } else { 0 }, "{signal:?}");
     }
+}
+
+#[test]
+fn a_server_whose_starter_ignores_hup_goes_on_when_its_terminal_goes() {
+    let world = World::new();
+    let mut command = world.program("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" serve --port 0"]).arg(majordomus());
+    let server = Server::start(&mut command);
+    server.signal(Signal::HUP);
+    let mut connection = server.connect();
+    for _ in 0..200 {
+        assert_eq!(connection.ask(&Request::get("/api/v1/live")).status, 200);
+    }
+    assert_eq!(server.end(Signal::TERM).code, Some(0));
 }

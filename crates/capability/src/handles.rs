@@ -3,7 +3,8 @@
 //! A handle is `ep_` and 22 characters of base64url: 128 random bits. Only its hash is kept, here and in the event log,
 //! so that a new server still knows it. A handle is no authentication: it says which episode a call belongs to.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,7 @@ use majordomus_episodes_core::EpisodeKey;
 use majordomus_episodes_core::board::{AttachRequest, BoardError, EpisodeBoard, Touch};
 use majordomus_episodes_core::ids::PeerId;
 use majordomus_episodes_core::peers::{Peer, PeerBoard, Transport};
+use majordomus_records::log;
 use sha2::{Digest, Sha256};
 
 use crate::refusal::{Code, Refusal};
@@ -56,6 +58,8 @@ pub(crate) struct Seat {
     key: EpisodeKey,
     board: EpisodeBoard,
     peers: PeerBoard,
+    /// The hashes that stand for it, oldest first.
+    hashes: Mutex<VecDeque<String>>,
     /// Whether it has held the episode; before, its first attach is under way.
     seated: AtomicBool,
     /// Why its handles are good no more, once they are not.
@@ -174,7 +178,12 @@ impl Handles {
         let seats: Vec<Arc<Seat>> = {
             let mut inner = self.lock();
             inner.by_key.retain(|_, seat| seat.strong_count() > 0);
-            inner.by_key.values().filter_map(Weak::upgrade).collect()
+            let mut seats: Vec<Arc<Seat>> = inner.by_key.values().filter_map(Weak::upgrade).collect();
+            // Also those whose place by key another one has taken.
+            seats.extend(inner.seats.iter().map(|(_, seat)| Arc::clone(seat)));
+            seats.sort_by_key(Arc::as_ptr);
+            seats.dedup_by_key(|seat| Arc::as_ptr(seat));
+            seats
         };
         let there: HashSet<(String, String)> =
             board.list().into_iter().map(|episode| (episode.provider, episode.external_id)).collect();
@@ -233,6 +242,7 @@ impl Handles {
             key: key.clone(),
             board: board.clone(),
             peers: peers.clone(),
+            hashes: Mutex::default(),
             seated: AtomicBool::new(false),
             lost: Mutex::default(),
         });
@@ -256,7 +266,19 @@ impl Handles {
         let mut inner = self.lock();
         inner.restored.remove(&hash);
         inner.by_key.insert(seat.key.clone(), Arc::downgrade(seat));
-        let forgotten = inner.seats.push(hash, Arc::clone(seat));
+        // A client that attaches again and again has no use for all that it was given, and takes no room from others.
+        let mut forgotten = Vec::new();
+        let mut hashes = seat.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !hashes.contains(&hash) {
+            hashes.push_back(hash.clone());
+        }
+        if hashes.len() > log::HANDLES_MAX
+            && let Some(oldest) = hashes.pop_front()
+        {
+            forgotten.extend(inner.seats.pop(&oldest));
+        }
+        drop(hashes);
+        forgotten.extend(inner.seats.push(hash, Arc::clone(seat)).map(|(_, seat)| seat));
         drop(inner);
         drop(forgotten);
     }
@@ -335,6 +357,22 @@ impl fmt::Debug for Handles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handles").field("known", &self.len()).finish_non_exhaustive()
     }
+}
+
+/// A text in which no handle can be read any more, wherever somebody has put one.
+pub(crate) fn masked(text: &str) -> Cow<'_, str> {
+    let of_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let mut shown = Cow::Borrowed(text);
+    let mut at = 0;
+    while let Some(found) = shown[at..].find(PREFIX) {
+        let from = at + found + PREFIX.len();
+        let length = shown[from..].bytes().take_while(|byte| of_token(*byte)).count();
+        if length >= CHARS {
+            shown.to_mut().replace_range(from..from + length, "…");
+        }
+        at = from;
+    }
+    shown
 }
 
 /// Says that a handle is none of this server's.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use majordomus_episodes_core::board::BoardError;
 
+use crate::handles;
+
 /// The most characters a refusal's message may have; what is longer is cut.
 const MESSAGE_MAX: usize = 400;
 
@@ -91,7 +93,7 @@ impl Refusal {
     /// Refuses with `message`, of which control characters are escaped and the excess over one line is cut.
     #[must_use]
     pub fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { code, message: printable(&message.to_string(), MESSAGE_MAX), hint: None }
+        Self { code, message: printable(&handles::masked(&message.to_string()), MESSAGE_MAX), hint: None }
     }
 
     /// Adds what to do instead.

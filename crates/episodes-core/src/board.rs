@@ -250,9 +250,17 @@ impl EpisodeBoard {
     /// [`BoardError::InvalidId`]; [`BoardError::NotFound`]; [`BoardError::NotRecorded`] where the end is not durable
     /// yet, or where the reason is `Expired` and the repository knows better; [`BoardError::Unavailable`] as for [`finish`](Self::finish).
     pub fn close(&self, key: impl IntoKey, reason: CloseReason) -> Result<ConnectionEpisode, BoardError> {
+        self.close_with(key, reason).map(|closed| closed.episode)
+    }
+
+    /// The same, and tells whether there was something to record.
+    ///
+    /// # Errors
+    /// Those of [`close`](Self::close).
+    pub fn close_with(&self, key: impl IntoKey, reason: CloseReason) -> Result<Closed, BoardError> {
         let key = key.into_key()?;
         match self.end(reason, |machine, now| machine.close(&key, reason, true, now))? {
-            Ended::Gone(closed) => Ok(closed.episode),
+            Ended::Gone(closed) => Ok(closed),
             Ended::Kept(episode) => Err(BoardError::NotRecorded { line: episode.repository }),
         }
     }
@@ -294,7 +302,10 @@ impl EpisodeBoard {
             Completion::Opened { episode, resumed, recorded } => {
                 Ok(Attached { episode, resumed, recorded, taken_over_from, left, ended })
             }
-            Completion::Ended(_) | Completion::Kept(_) | Completion::NotOver(..) | Completion::Told => {
+            Completion::Ended(Closed { episode, .. }) => {
+                Err(BoardError::NotFound { key: EpisodeKey::new(&episode.provider, &episode.external_id)? })
+            }
+            Completion::Kept(_) | Completion::NotOver(..) | Completion::Told => {
                 unreachable!("an opening is answered as one")
             }
         }

@@ -103,6 +103,8 @@ pub enum Outcome {
     Recorded,
     /// There is nothing to record, now or later: no repository, or nothing open under that key.
     Nothing,
+    /// Only for an opening by whom an earlier server knew: that episode is over, or somebody else has attached since.
+    Gone,
     /// It could not be recorded; the board keeps the episode, says so, and asks again.
     Failed,
     /// Only for [`CloseReason::Expired`]: the repository knows of later evidence or of a holder elsewhere, so the

@@ -24,6 +24,7 @@ mod socket;
 use std::fmt;
 use std::io;
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -148,6 +149,8 @@ struct Server {
     openapi: OnceLock<String>,
     /// Room for calls that wait for a disk.
     waiting: Arc<Semaphore>,
+    /// How many requests are being answered.
+    running: AtomicUsize,
     /// Becomes true when the server is to end.
     stopping: watch::Sender<bool>,
 }
@@ -163,6 +166,7 @@ impl Server {
             waiting: Arc::new(Semaphore::new(limits.waiting_calls)),
             port: bound.port(),
             openapi: OnceLock::new(),
+            running: AtomicUsize::new(0),
             stopping: watch::Sender::new(false),
             shared,
             tools,
@@ -229,6 +233,12 @@ impl HttpServer {
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.server.sessions.len()
+    }
+
+    /// How many streams are open, of all sessions together.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.server.sessions.streams()
     }
 
     /// Ends sessions that have said nothing for too long; to be called now and then.

@@ -36,5 +36,5 @@ pub mod threads;
 
 pub use http::{HttpOptions, HttpServer, Keeper, serve_http};
 pub use protocol::Session;
-pub use stdio::{Ended, StdioError, StdioOptions, serve_stdio};
+pub use stdio::{Ended, StdioError, StdioOptions, exit_within, serve_stdio};
 pub use threads::Threads;

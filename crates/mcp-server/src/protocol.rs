@@ -18,11 +18,9 @@ use majordomus_episodes_core::peers::{Peer, Transport};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use frame::BATCH_MAX;
 pub(crate) use frame::{Called, Era, Frame, Line, Request, read};
 pub(crate) use reply::{Failure, Fault, error, error_without_id};
-
-/// The most messages of one batch: a short line must not cost a long answer without end.
-pub const BATCH_MAX: usize = 100;
 
 /// What a line was, for whoever counts or reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +112,11 @@ impl Session {
                 handled
             }
             Line::Batch(frames) => self.batch(frames, out),
+            Line::TooMany(count) => {
+                let message = format!("the batch has {count} messages; at most {BATCH_MAX} are allowed");
+                self.complain(Fault::InvalidRequest, message, out);
+                Handled::Invalid
+            }
         };
         if out.len() > before {
             out.push(b'\n');
@@ -147,7 +150,7 @@ impl Session {
             self.tools.may_wait(name, arguments.map_or("", RawValue::get))
         };
         match line {
-            Line::Blank | Line::Broken => false,
+            Line::Blank | Line::Broken | Line::TooMany(_) => false,
             Line::One(frame) => waits(frame),
             Line::Batch(frames) => frames.iter().any(waits),
         }
@@ -185,15 +188,12 @@ impl Session {
 
     fn batch(&self, frames: Vec<Frame<'_>>, out: &mut Vec<u8>) -> Handled {
         let refused = match frames.len() {
-            _ if !self.has_batches() => {
-                Cow::Borrowed("batches are not part of this protocol revision; send one message at a time")
-            }
-            0 => "the batch is empty".into(),
-            1..=BATCH_MAX => {
+            _ if !self.has_batches() => "batches are not part of this protocol revision; send one message at a time",
+            0 => "the batch is empty",
+            _ => {
                 self.each(frames, out);
                 return Handled::Message;
             }
-            more => format!("the batch has {more} messages; at most {BATCH_MAX} are allowed").into(),
         };
         self.complain(Fault::InvalidRequest, refused, out);
         Handled::Invalid

@@ -23,6 +23,8 @@ use majordomus_episodes_core::clock::{Clock, SystemClock};
 
 use watchdog::Watchdog;
 
+pub use watchdog::exit_within;
+
 /// What a session is served with.
 #[non_exhaustive]
 pub struct StdioOptions {

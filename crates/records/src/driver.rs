@@ -99,6 +99,7 @@ impl RecordDriver {
                 let line = capture::report(&event, &captured);
                 self.follow(captured, line)
             }
+            Err(error @ StoreError::Gone) => Report { outcome: Outcome::Gone, ..failed(&error.into()) },
             Err(error) => failed(&error.into()),
         }
     }

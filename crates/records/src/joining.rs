@@ -80,11 +80,20 @@ impl Store {
         let connection = joining.connection.map(|(holder, number)| format!("{}-{number}", holder.id()));
         let mut roots = self.state.roots();
         for _ in 0..ATTEMPTS {
-            let Some(mut at) = self.open_in(roots, key, true)? else { continue };
+            let Some(mut at) = self.open_in(roots, key, !joining.again)? else {
+                if joining.again {
+                    return Err(StoreError::Gone);
+                }
+                continue;
+            };
             let (log, length) = read(&mut at, Part::Whole)?;
             let now = self.now();
             if self.ended_before(&mut at, &log, length, &now, &mut before)? {
                 continue;
+            }
+            let good = |handle: &str| log.start.is_some() && log.handles.iter().any(|known| known == handle);
+            if joining.again && !joining.handle.is_some_and(good) {
+                return Err(StoreError::Gone);
             }
             if let Some((holder, _)) = joining.connection
                 && let Err(error) = self.hold(holder, &at.root, &now, key)

@@ -74,6 +74,9 @@ pub struct End {
     pub line_id: String,
 }
 
+/// How many handles of one episode are good at the same time; the oldest goes first.
+pub const HANDLES_MAX: usize = 16;
+
 /// By how much the wall clock may differ from the time since boot between two lines: a time server moves it gently.
 const DRIFT_MS: u64 = 2_000;
 
@@ -179,6 +182,9 @@ impl Log {
 
     fn mint(&mut self, line: &Line) {
         self.handles.extend(line.handle.clone().filter(|handle| !self.handles.contains(handle)));
+        if self.handles.len() > HANDLES_MAX {
+            self.handles.remove(0);
+        }
     }
 
     fn take_end(&mut self, line: Line) {

@@ -60,6 +60,9 @@ pub enum StoreError {
     /// The log changed under every attempt.
     #[error("the log of this episode changed {0} times while it was being written")]
     Contended(u32),
+    /// Whom an earlier server knew has nothing to come back to.
+    #[error("that episode is over, or was attached by somebody else since")]
+    Gone,
     /// The machine gave no random bytes.
     #[error("no random bytes for a new id")]
     Random,
@@ -81,7 +84,7 @@ impl StoreError {
                 format!("{what} {name}: {source}")
             }
             Self::LeadsOut(_) => "the folder of the records leads out of the repository".into(),
-            Self::Contended(_) | Self::Random | Self::Id(_) => self.to_string(),
+            Self::Contended(_) | Self::Gone | Self::Random | Self::Id(_) => self.to_string(),
         }
     }
 

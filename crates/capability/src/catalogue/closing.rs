@@ -1,6 +1,6 @@
 //! Ending an episode by the word of the person at the machine, whoever holds it.
 
-use majordomus_episodes_core::board::BoardError;
+use majordomus_episodes_core::board::{BoardError, Closed};
 use majordomus_episodes_core::driver::CloseReason;
 use majordomus_episodes_core::{EpisodeKey, Provider};
 use majordomus_records::clock::rfc3339;
@@ -29,11 +29,8 @@ pub(super) struct CloseInput {
 pub(super) fn close(context: &Context, input: CloseInput) -> Result<DetachOutput, Refusal> {
     let shared = &context.shared;
     let key = which(context, &input)?;
-    match (shared.board.close(&key, CloseReason::Detach), &shared.records) {
-        // Without a repository an end is durable nowhere, and in one it is once the board lets the episode go.
-        (Ok(episode), records) => {
-            Ok(DetachOutput { episode: Episode::from(episode).ended(), recorded: records.is_some() })
-        }
+    match (shared.board.close_with(&key, CloseReason::Detach), &shared.records) {
+        (Ok(Closed { episode, recorded }), _) => Ok(DetachOutput { episode: Episode::from(episode).ended(), recorded }),
         (Err(BoardError::NotFound { .. }), Some(records)) => in_logs(records, &key),
         (Err(error), _) => Err(error.into()),
     }
@@ -90,7 +87,11 @@ fn view(open: &OpenEpisode, key: &EpisodeKey, repository: String) -> Episode {
 fn unwritable(error: StoreError) -> Refusal {
     match error {
         StoreError::Id(error) => BoardError::from(error).into(),
-        error @ (StoreError::Io { .. } | StoreError::Contended(_) | StoreError::Random | StoreError::LeadsOut(_)) => {
+        error @ (StoreError::Io { .. }
+        | StoreError::Contended(_)
+        | StoreError::Random
+        | StoreError::Gone
+        | StoreError::LeadsOut(_)) => {
             Refusal::new(Code::Unavailable, error.without_place()).hint("see `majordomus doctor`, and call again")
         }
     }

@@ -98,6 +98,10 @@ fn by_handle(context: &Context, key: &EpisodeKey) -> Result<(Attached, Option<St
     }
     // Where this is refused, the seat goes with the last call that uses it, unless it has an earlier handle.
     let attached = board.attach_with(request(context, seat.peer(), key, Some(&minted.hash)))?;
+    if !attached.resumed {
+        // What an earlier server handed out was for the episode before.
+        handles.supersede(key);
+    }
     handles.bind(minted.hash, &seat);
     Ok((attached, Some(minted.token)))
 }

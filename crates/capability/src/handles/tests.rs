@@ -380,3 +380,37 @@ fn an_attach_that_is_refused_leaves_nobody_behind() {
     assert_eq!(world.refused("episodes.attach", None, &json!({"external_id": "a\nb"})).0, 400);
     assert_eq!(world.shared.peers.list(), Vec::new());
 }
+
+#[test]
+fn of_many_handles_of_one_episode_the_latest_are_good() {
+    let world = World::new();
+    let tokens: Vec<String> = (0..40).map(|_| world.attach("a")).collect();
+    assert_eq!(world.shared.handles.len(), 16);
+    assert_eq!(world.refused("episodes.list", Some(&tokens[23]), &json!({})).0, 404);
+    for token in [&tokens[24], &tokens[39]] {
+        assert_eq!(world.answer("episodes.list", Some(token), &json!({}))["mine"]["external_id"], "a");
+    }
+}
+
+#[test]
+fn no_refusal_repeats_a_handle_wherever_it_was_put() {
+    let world = World::new();
+    let token = world.attach("a");
+    for arguments in [json!({ token.as_str(): 1 }), json!({"intent": "x", "scope": token.as_str()})] {
+        let reply = world.call("peers.announce", None, &arguments);
+        assert!(reply.status == 400 && !reply.body.contains(&token), "{}", reply.body);
+    }
+    let shown = super::masked("ep_0123456789012345678901 and ep_short, ep_ab_0123456789012345678901");
+    assert_eq!(shown, "ep_… and ep_short, ep_…");
+}
+
+#[test]
+fn a_caller_whose_place_another_took_is_no_peer_for_ever() {
+    let world = World::new();
+    for _ in 0..5 {
+        world.attach("a");
+        world.answer("episodes.close", None, &json!({"external_id": "a"}));
+    }
+    world.shared.handles.tidy(&world.shared.board, &world.shared.peers);
+    assert!(world.shared.peers.list().is_empty());
+}

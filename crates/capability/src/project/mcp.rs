@@ -95,7 +95,7 @@ impl Tools {
         let mut all = self.registry.capabilities().iter().map(Capability::descriptor);
         let found = all.find(|declared| declared.tool == Some(name));
         found.is_some_and(|declared| declared.reach == Reach::Repository)
-            || (arguments.len() > 2 && arguments.contains(handles::ARGUMENT))
+            || (arguments.len() > 2 && (arguments.contains(handles::ARGUMENT) || arguments.contains('\\')))
     }
 
     /// The result for a call that is refused before it is tried.

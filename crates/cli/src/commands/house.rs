@@ -140,12 +140,34 @@ impl House {
     /// Becomes the server of this checkout, if there is none, and says where it answers.
     fn stand_for_server(&self) {
         let Some(recorder) = &self.recorder else { return };
-        let mut http = self.http();
-        let Some(published) = http.published.clone().filter(|_| http.serving.is_none() && !http.left) else { return };
+        let wanted = {
+            let http = self.http();
+            http.published.clone().filter(|_| http.serving.is_none() && !http.left)
+        };
+        // Nothing is locked here while the disk is waited for: whoever leaves meanwhile does not wait for it.
+        let Some(published) = wanted else { return };
         if let Ok(Some(mut serving)) = recorder.store().serve() {
             // Where it cannot be published, commands do not find this server; its clients do.
             let _ = recorder.store().advertise(&mut serving, &published);
-            http.serving = Some(serving);
+            let mut http = self.http();
+            if http.left {
+                drop(http);
+                serving.leave(recorder.store());
+            } else {
+                http.serving = Some(serving);
+            }
+        }
+    }
+
+    /// Whether this process is the one that commands find.
+    pub(super) fn is_found(&self) -> bool {
+        self.http().serving.is_some()
+    }
+
+    /// Takes over what waits for its client, so that whoever comes back finds it: before anybody is answered.
+    pub(super) fn adopt_all(&self) {
+        if let Some(recorder) = &self.recorder {
+            self.adopt(recorder.store());
         }
     }
 

@@ -2,13 +2,17 @@
 
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use majordomus_mcp_server::http::{Bound, DEFAULT_PORT, Listen, Port};
-use majordomus_mcp_server::{StdioOptions, serve_stdio};
+use majordomus_mcp_server::{StdioOptions, exit_within, serve_stdio};
 
 use super::house::House;
 use crate::args::Mcp;
 use crate::output;
+
+/// How long leaving may take.
+const PATIENCE: Duration = Duration::from_millis(1_800);
 
 pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
     let policy = super::policy(&arguments.silence)?;
@@ -19,6 +23,7 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
     let (beside, asked) = (house.clone(), arguments.http_port);
     // The client over stdio waits for none of this.
     let http = thread::Builder::new().name("start".into()).spawn(move || {
+        beside.adopt_all();
         if let Err(error) = listen(asked).and_then(|bound| beside.serve(bound, allowed)) {
             output::note(&format!("majordomus: not served over HTTP: {error:#}"));
         }
@@ -28,6 +33,8 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
     options.diagnostics = Box::new(output::note);
     serve_stdio(options)?;
     drop(http);
+    // Its client waits for it to be gone, and kills what is not; a disk that hangs must not make it an orphan.
+    exit_within(PATIENCE, i32::from(output::FAILED));
     house.leave();
     Ok(ExitCode::SUCCESS)
 }

@@ -136,6 +136,13 @@ impl Machine {
     }
 
     fn opened(&mut self, slot: u32, report: Report, now: i64) -> Completion {
+        if report.outcome == Outcome::Gone {
+            let holder = self.entries.of(slot).holder;
+            self.unseat(slot, holder);
+            let episode = ConnectionEpisode { repository: report.line, ..self.view(slot, now) };
+            self.remove(slot);
+            return Completion::Ended(Closed { episode, recorded: false });
+        }
         let (retry_at, counted) = (self.retry_at(), self.counted());
         let entry = self.entries.of_mut(slot);
         entry.repository = report.line;
@@ -148,7 +155,7 @@ impl Machine {
             Outcome::Recorded => (Record::Recorded, None),
             Outcome::Nothing => (Record::Nothing, None),
             // An opening cannot be "not over"; a driver that says so has not opened anything.
-            Outcome::Failed | Outcome::NotOver(_) => (Record::Failed, Some(retry_at)),
+            Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => (Record::Failed, Some(retry_at)),
         };
         if entry.leaving.is_some() && entry.record == Record::Recorded {
             // It went while the driver could not yet be told.
@@ -182,7 +189,7 @@ impl Machine {
                 let key = entry.key.clone();
                 Completion::NotOver(key, self.view(slot, now))
             }
-            Outcome::Failed | Outcome::NotOver(_) => {
+            Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
                 entry.retry_at = Some(retry_at);
                 Completion::Kept(self.view(slot, now))
             }

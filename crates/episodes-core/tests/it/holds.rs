@@ -383,6 +383,28 @@ fn whom_an_earlier_server_knew_goes_on_without_another_attachment() {
 }
 
 #[test]
+fn whom_an_earlier_server_knew_finds_nothing_where_the_repository_knows_that_it_is_over() {
+    let stage = Stage::new();
+    adopted(&stage);
+    let peer = stage.peers.attach(Transport::Handle);
+    stage.script.answer("it is over", Outcome::Gone);
+    let key = EpisodeKey::new("generic", "a").unwrap();
+    let again = AttachRequest { again: true, ..request(&peer) };
+    assert_eq!(stage.board.attach_with(again), Err(BoardError::NotFound { key }));
+    assert!(stage.board.list().is_empty());
+    assert_eq!(stage.board.touch(&peer), Touch::None);
+
+    // Also where that only comes out when it is tried again.
+    adopted(&stage);
+    stage.script.answer("disk full", Outcome::Failed);
+    stage.board.attach_with(again).unwrap();
+    stage.script.answer("it is over", Outcome::Gone);
+    stage.wait(10);
+    assert_eq!(stage.board.reap().len(), 1);
+    assert!(stage.board.list().is_empty() && stage.board.of_peer(&peer).is_none());
+}
+
+#[test]
 fn whom_an_earlier_server_knew_is_refused_where_nothing_waits_or_somebody_came() {
     let stage = Stage::new();
     let key = EpisodeKey::new("generic", "a").unwrap();

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -27,6 +28,8 @@ const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 /// How long to wait where no connection can be accepted, for want of descriptors for example.
 const BREATH: Duration = Duration::from_millis(50);
+/// How often is looked whether calls still run, at the end.
+const LOOK: Duration = Duration::from_millis(2);
 /// The most bytes of a request's line and headers together.
 const HEAD_BYTES: usize = 64 * 1024;
 
@@ -54,8 +57,18 @@ pub(super) async fn run(
         task.abort();
         let _ = task.await;
     }
-    if let Some(graceful) = Arc::into_inner(graceful) {
-        let _ = tokio::time::timeout(server.limits.settle, graceful.shutdown()).await;
+    let Some(graceful) = Arc::into_inner(graceful) else { return };
+    // A client that has sent half a request is not waited for, only calls that run, and then their answers for a moment.
+    let answered = async {
+        while server.running.load(Ordering::Acquire) > 0 {
+            tokio::time::sleep(LOOK).await;
+        }
+        tokio::time::sleep(BREATH).await;
+    };
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = answered => {}
+        () = tokio::time::sleep(server.limits.settle) => {}
     }
 }
 

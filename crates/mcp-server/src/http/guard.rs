@@ -65,7 +65,10 @@ impl Allowed {
 fn is_own(origin: &str, host: &str, port: u16) -> bool {
     let Some((scheme @ ("http" | "https"), authority)) = origin.split_once("://") else { return false };
     let our_port = authority.rsplit_once(':').is_some_and(|(_, given)| given == port.to_string());
-    authority.eq_ignore_ascii_case(host) || (scheme == "http" && our_port && is_loopback(without_port(authority)))
+    // Other loopback addresses may be other programs'.
+    let name = without_port(authority);
+    let ours = name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]");
+    authority.eq_ignore_ascii_case(host) || (scheme == "http" && our_port && ours)
 }
 
 /// A browser says where a request comes from even where it sends no origin.

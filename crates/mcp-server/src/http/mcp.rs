@@ -131,7 +131,7 @@ fn no_message(line: &Line<'_>) -> Option<Refused> {
             let refused = Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, *why);
             Some(Refused { id: id.map(str::to_owned), ..refused })
         }
-        Line::One(_) | Line::Batch(_) => None,
+        Line::One(_) | Line::Batch(_) | Line::TooMany(_) => None,
     }
 }
 
@@ -156,7 +156,7 @@ fn unavailable(refusal: &Refusal) -> Refused {
 /// Begins a session.
 fn begin(server: &Arc<Server>, connection: &Arc<Pace>, line: &Line<'_>, now: Duration) -> Result<Response, Refused> {
     let Line::One(Frame::Request(request)) = line else { unreachable!("initialize is a request") };
-    let _running = connection.begin(server.limits.pace, now).map_err(|refusal| unavailable(&refusal).of(line))?;
+    let _running = connection.begin(server.limits.pace, now, 1).map_err(|refusal| unavailable(&refusal).of(line))?;
     let id = sessions::new_id().map_err(|_| {
         let refusal = Refusal::new(Code::Unavailable, "the machine gave no random bytes for a session id");
         unavailable(&refusal).of(line)
@@ -182,7 +182,11 @@ async fn answer(
     body: &Bytes,
     now: Duration,
 ) -> Result<Response, Refused> {
-    let running = match live.pace.begin(server.limits.pace, now) {
+    let calls = match &line {
+        Line::Batch(frames) => u32::try_from(frames.len()).unwrap_or(u32::MAX).max(1),
+        Line::Blank | Line::Broken | Line::One(_) | Line::TooMany(_) => 1,
+    };
+    let running = match live.pace.begin(server.limits.pace, now, calls) {
         Ok(running) => running,
         Err(refusal) => return turned_away(live, &line, &refusal),
     };
@@ -200,7 +204,7 @@ async fn answer(
     };
     let cancellable = match &line {
         Line::One(Frame::Request(request)) => Some(live.run(request.id)),
-        Line::Blank | Line::Broken | Line::One(_) | Line::Batch(_) => None,
+        Line::Blank | Line::Broken | Line::One(_) | Line::Batch(_) | Line::TooMany(_) => None,
     };
     let (called_off, works, body) =
         (cancellable.as_ref().map(|one| one.called_off.clone()), live.clone(), body.clone());
@@ -252,15 +256,20 @@ pub(super) async fn get(State(server): State<Arc<Server>>, request: Request) -> 
     listen(&server, request.headers(), socket).unwrap_or_else(Refused::into_response)
 }
 
+/// Asked without a body, a stream would open and be lost at once, and a loss shortens how long an episode waits.
+pub(super) async fn head() -> Response {
+    no_stream().into_response()
+}
+
 fn listen(server: &Arc<Server>, headers: &HeaderMap, socket: Option<Socket>) -> Result<Response, Refused> {
     let Some(id) = headers.get(SESSION_ID).filter(|_| !is_modern_header(headers)) else { return Err(no_stream()) };
     if !accepts(headers, EVENTS) {
         return Err(not_acceptable(EVENTS));
     }
-    let live = sessions::read_id(id.as_bytes()).and_then(|id| server.sessions.heard(&id, server.now()));
-    let live = live.ok_or_else(|| no_session(true))?;
+    let id = sessions::read_id(id.as_bytes()).ok_or_else(|| no_session(true))?;
+    let live = server.sessions.heard(&id, server.now()).ok_or_else(|| no_session(true))?;
     live.session.touch();
-    let stream = Stream::open(server, live, socket).ok_or_else(|| {
+    let stream = Stream::open(server, id, live, socket).ok_or_else(|| {
         let what = format!("this session has {} streams already", server.limits.streams);
         unavailable(&Refusal::new(Code::Unavailable, what).hint("close one of them"))
     })?;
@@ -285,6 +294,7 @@ fn no_stream() -> Refused {
 /// An open stream. Dropped, whoever ends it, it holds no more.
 struct Stream {
     server: Arc<Server>,
+    id: sessions::Id,
     live: Arc<Live>,
     stopping: watch::Receiver<bool>,
     /// Where the client is seen to go.
@@ -294,14 +304,14 @@ struct Stream {
 
 impl Stream {
     /// Opens one, unless the session has too many.
-    fn open(server: &Arc<Server>, live: Arc<Live>, socket: Option<Socket>) -> Option<Self> {
+    fn open(server: &Arc<Server>, id: sessions::Id, live: Arc<Live>, socket: Option<Socket>) -> Option<Self> {
         let most = server.limits.streams;
         let count =
             live.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < most).then_some(open + 1));
         count.ok()?;
         server.shared.board.hold(live.session.peer());
         let stopping = server.stopping.subscribe();
-        Some(Self { server: server.clone(), live, stopping, socket, began: false })
+        Some(Self { server: server.clone(), id, live, stopping, socket, began: false })
     }
 
     /// The next bytes: the first at once, so that the client knows that it is connected.
@@ -330,6 +340,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        // Until now its client was there, so its silence begins now.
+        self.server.sessions.heard(&self.id, self.server.now());
         self.live.streams.fetch_sub(1, Ordering::AcqRel);
         self.server.shared.board.release(self.live.session.peer());
     }

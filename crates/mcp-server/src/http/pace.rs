@@ -48,11 +48,11 @@ impl Pace {
         Arc::new(Self { running: AtomicU32::new(0), allowance: Mutex::new(allowance) })
     }
 
-    /// Begins a call.
+    /// Begins what counts as that many calls.
     ///
     /// # Errors
     /// [`Code::Unavailable`] where too many run already, or too many came within a second.
-    pub(super) fn begin(self: &Arc<Self>, limits: PaceLimits, now: Duration) -> Result<Running, Refusal> {
+    pub(super) fn begin(self: &Arc<Self>, limits: PaceLimits, now: Duration, calls: u32) -> Result<Running, Refusal> {
         let running = Running(Arc::clone(self));
         if self.running.fetch_add(1, Ordering::AcqRel) >= limits.at_once {
             return Err(too_much(format!("this caller has {} calls running already", limits.at_once)));
@@ -65,10 +65,12 @@ impl Pace {
         if grown > 0 {
             allowance.at = now;
         }
-        if allowance.left < 1_000 {
+        // One that is larger than any burst still has its turn after a quiet time.
+        let cost = (u64::from(calls) * 1_000).min(most);
+        if allowance.left < cost {
             return Err(too_much(format!("this caller has made more than {} calls per second", limits.per_second)));
         }
-        allowance.left -= 1_000;
+        allowance.left -= cost;
         drop(allowance);
         Ok(running)
     }

@@ -32,7 +32,7 @@ const CLIENT_CHARS: usize = 64;
 /// Calls the capability at that place of the registry.
 pub(super) async fn call(server: Arc<Server>, at: usize, mut request: Request) -> Response {
     let pace = request.extensions().get::<Arc<Pace>>().cloned().expect("every connection has a pace");
-    let _running = match pace.begin(server.limits.pace, server.now()) {
+    let _running = match pace.begin(server.limits.pace, server.now(), 1) {
         Ok(running) => running,
         Err(refusal) => return refused(&refusal),
     };
@@ -47,8 +47,10 @@ pub(super) async fn call(server: Arc<Server>, at: usize, mut request: Request) -
     let capability = &server.shared.registry.capabilities()[at];
     let handle = head.headers.get(HANDLE_HEADER).and_then(|handle| handle.to_str().ok()).map(str::to_owned);
     let unseen = handle.as_deref().is_some_and(|handle| !server.shared.handles.is_seen(handle));
-    let waits =
-        capability.descriptor().reach == Reach::Repository || unseen || contains(&body, HANDLE_ARGUMENT.as_bytes());
+    let waits = capability.descriptor().reach == Reach::Repository
+        || unseen
+        || contains(&body, HANDLE_ARGUMENT.as_bytes())
+        || body.contains(&b'\\');
     let asked = head.headers.get(IF_NONE_MATCH).cloned();
     let work = {
         let (server, uri) = (server.clone(), head.uri);
@@ -105,11 +107,15 @@ pub(super) async fn body_of(
             .hint("send the arguments as a JSON object, with Content-Type: application/json");
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal));
     }
-    match tokio::time::timeout(server.limits.body_time, whole(body, limit)).await {
-        Ok(read) => read,
-        Err(_) => {
+    let mut stopping = server.stopping.subscribe();
+    tokio::select! {
+        biased;
+        read = tokio::time::timeout(server.limits.body_time, whole(body, limit)) => read.unwrap_or_else(|_| {
             let refusal = Refusal::new(Code::InvalidInput, "the body did not arrive in time");
             Err((StatusCode::REQUEST_TIMEOUT, refusal))
+        }),
+        _ = stopping.wait_for(|stop| *stop) => {
+            Err((StatusCode::SERVICE_UNAVAILABLE, Refusal::new(Code::Unavailable, "this server is about to end")))
         }
     }
 }

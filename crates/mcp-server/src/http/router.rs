@@ -30,7 +30,7 @@ pub(super) fn routes(server: &Arc<Server>) -> Vec<(&'static str, MethodRouter<Ar
         ("/docs/", get(docs::page)),
         ("/docs/{*file}", get(docs::asset)),
         ("/openapi.json", get(docs::openapi)),
-        ("/mcp", get(mcp::get).post(mcp::post).delete(mcp::delete)),
+        ("/mcp", get(mcp::get).head(mcp::head).post(mcp::post).delete(mcp::delete)),
     ];
     for (at, capability) in server.shared.registry.capabilities().iter().enumerate() {
         let Some(route) = capability.descriptor().route else { continue };
@@ -57,6 +57,7 @@ pub(super) fn router(server: &Arc<Server>) -> Router {
 ///
 /// Layers of the router would do the same at twice the cost of routing itself.
 pub(super) async fn serve(server: &Arc<Server>, router: &mut Router, request: Request) -> Response {
+    let _running = Answering::begin(server);
     let given = request.headers().get(&REQUEST_ID).filter(|id| is_request_id(id.as_bytes())).cloned();
     let judged = server.allowed.judge(request.uri(), request.headers(), server.port);
     let mut response = match judged {
@@ -74,6 +75,22 @@ pub(super) async fn serve(server: &Arc<Server>, router: &mut Router, request: Re
     };
     label(server, &mut response, given);
     response
+}
+
+/// A request that is being answered, until it is dropped.
+struct Answering(Arc<Server>);
+
+impl Answering {
+    fn begin(server: &Arc<Server>) -> Self {
+        server.running.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(server))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 async fn route(router: &mut Router, request: Request) -> Response {

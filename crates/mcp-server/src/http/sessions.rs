@@ -143,6 +143,12 @@ impl Sessions {
         }
     }
 
+    /// How many streams they have open.
+    pub(super) fn streams(&self) -> usize {
+        let open = |entry: &Entry| usize::try_from(entry.live.streams.load(Ordering::Acquire)).unwrap_or(usize::MAX);
+        self.lock().iter().map(|(_, entry)| open(entry)).sum()
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.lock().len()

@@ -2,11 +2,15 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::fmt;
 
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+
+/// The most messages of one batch: a short line must not cost a long answer without end.
+pub const BATCH_MAX: usize = 100;
 
 /// What one line holds.
 #[derive(Debug)]
@@ -19,6 +23,8 @@ pub(crate) enum Line<'a> {
     One(Frame<'a>),
     /// An array: its elements, read only where `batches` was asked for.
     Batch(Vec<Frame<'a>>),
+    /// An array of more than [`BATCH_MAX`] elements: of so many.
+    TooMany(usize),
 }
 
 /// One message.
@@ -66,9 +72,7 @@ pub(crate) fn read(line: &[u8], batches: bool) -> Line<'_> {
     match text.as_bytes().first() {
         None => Line::Blank,
         Some(b'{') => object(text).map_or(Line::Broken, Line::One),
-        Some(b'[') if batches => {
-            serde_json::from_str::<Vec<&RawValue>>(text).map_or(Line::Broken, |elements| Line::Batch(all(&elements)))
-        }
+        Some(b'[') if batches => serde_json::from_str::<Elements<'_>>(text).map_or(Line::Broken, Line::from),
         Some(b'[') if serde_json::from_str::<IgnoredAny>(text).is_ok() => Line::Batch(Vec::new()),
         Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => Line::One(not_an_object()),
         Some(_) => Line::Broken,
@@ -79,13 +83,53 @@ fn not_an_object<'a>() -> Frame<'a> {
     Frame::Invalid { id: None, why: "a message is a JSON object" }
 }
 
-fn all<'a>(elements: &[&'a RawValue]) -> Vec<Frame<'a>> {
-    elements
-        .iter()
-        .map(|element| {
+/// The elements of an array: as many as a batch may have, and how many there are.
+struct Elements<'a> {
+    first: Vec<&'a RawValue>,
+    count: usize,
+}
+
+impl<'de> Deserialize<'de> for Elements<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Few;
+
+        impl<'de> Visitor<'de> for Few {
+            type Value = Elements<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < BATCH_MAX
+                    && let Some(element) = array.next_element()?
+                {
+                    first.push(element);
+                }
+                let mut count = first.len();
+                // Millions of elements are only counted: what is refused takes no memory.
+                while array.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Elements { first, count })
+            }
+        }
+
+        deserializer.deserialize_seq(Few)
+    }
+}
+
+impl<'a> From<Elements<'a>> for Line<'a> {
+    fn from(elements: Elements<'a>) -> Self {
+        if elements.count > BATCH_MAX {
+            return Self::TooMany(elements.count);
+        }
+        let read = |element: &'a RawValue| {
             Some(element.get()).filter(|text| text.starts_with('{')).and_then(object).unwrap_or_else(not_an_object)
-        })
-        .collect()
+        };
+        Self::Batch(elements.first.into_iter().map(read).collect())
+    }
 }
 
 /// The members of a message, unread. A member that is there and `null` is there.

@@ -77,6 +77,18 @@ fn ready(fds: &[BorrowedFd<'_>], patience: Option<Duration>) -> Option<usize> {
     polled.iter().position(|fd| !fd.revents().is_empty())
 }
 
+/// Ends this process with that code once the time is over, whatever hangs in it then.
+pub fn exit_within(patience: Duration, code: i32) {
+    if patience.is_zero() {
+        exit(code);
+    }
+    // Without the thread only what hangs is not ended.
+    let _ = thread::Builder::new().name("patience".into()).spawn(move || {
+        thread::sleep(patience);
+        exit(code);
+    });
+}
+
 #[expect(clippy::exit, reason = "the loop hangs and cannot return; a process that ignores signals would be an orphan")]
 fn exit(code: i32) {
     std::process::exit(code);

@@ -249,3 +249,39 @@ fn a_client_that_never_says_what_it_wants_is_let_go() {
     half.half("POST", "/api/v1/episodes/attach", 100);
     assert_eq!(half.read().status, 408);
 }
+
+#[test]
+fn asking_for_a_streams_head_opens_none_and_loses_none() {
+    let clock = Arc::new(ManualClock::default());
+    let over = Over::start(clock.clone(), BoardOptions::default(), HttpLimits::default());
+    let mut client = over.client();
+    client.attach("a");
+    let mut other = over.connect();
+    other.send("HEAD", "/mcp", &[("mcp-session-id", &client.session), ("accept", "text/event-stream")], "");
+    assert_eq!(other.head().status, 405);
+    // Had a stream been lost, the episode would be over by now; silence ends it only after a day.
+    clock.advance(Duration::from_secs(20 * 60));
+    assert!(over.shared.board.reap().is_empty());
+    assert_eq!(over.shared.board.list().len(), 1);
+}
+
+#[test]
+fn a_session_whose_stream_ends_after_days_is_there_until_it_is_silent_for_one() {
+    let clock = Arc::new(ManualClock::default());
+    let limits = HttpLimits { streams: 1, ..HttpLimits::default() };
+    let over = Over::start(clock.clone(), BoardOptions::default(), limits);
+    let client = over.client();
+    let stream = client.listen(&over);
+    clock.advance(Duration::from_secs(30 * 3600));
+    drop(stream);
+    // It has gone once there is room for another, and that one is refused for what it does not accept: no sign of life.
+    let until = Instant::now() + HANGS;
+    let mut other = over.connect();
+    while over.server.streams() > 0 {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    over.server.expire_sessions();
+    other.send("DELETE", "/mcp", &[("mcp-session-id", &client.session)], "");
+    assert_eq!(other.read().status, 204, "it was there still");
+}

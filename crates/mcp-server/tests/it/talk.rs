@@ -94,6 +94,15 @@ impl Connection {
 
     /// Reads an answer, of a stream only its head.
     pub(crate) fn read(&mut self) -> Answer {
+        let mut answer = self.head();
+        let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
+        answer.body.resize(length, 0);
+        self.stream.read_exact(&mut answer.body).unwrap();
+        answer
+    }
+
+    /// Reads an answer that has no body, whatever its head says.
+    pub(crate) fn head(&mut self) -> Answer {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();
@@ -105,11 +114,7 @@ impl Connection {
         }
         let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
         let split = |line: &String| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut answer = Answer { status, headers: lines[1..].iter().filter_map(split).collect(), body: Vec::new() };
-        let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
-        answer.body.resize(length, 0);
-        self.stream.read_exact(&mut answer.body).unwrap();
-        answer
+        Answer { status, headers: lines[1..].iter().filter_map(split).collect(), body: Vec::new() }
     }
 
     /// Waits until the server ends a stream: its last chunk is an empty one.

@@ -55,7 +55,7 @@ fn whom_an_earlier_server_knew_is_another_connection_and_no_further_attachment()
     let world = died(&["h1"]);
     world.clock.advance(Duration::from_secs(60));
     let server = world.process();
-    let joined = server.join(7, None, true);
+    let joined = server.join(7, Some("h1"), true);
     assert!(joined.kept);
     assert_eq!(joined.attachments, 1);
     // Its messages are evidence now, and it holds the episode.
@@ -75,7 +75,7 @@ fn whom_an_earlier_server_knew_takes_nothing_over_even_if_that_one_still_lives()
     let world = World::new();
     let hanging = world.process();
     hanging.join(1, Some("h1"), false);
-    world.process().join(1, None, true);
+    world.process().join(1, Some("h1"), true);
     let log = world.logs().remove(0);
     assert_eq!((log.attachments, log.take_overs), (1, 0));
 }
@@ -113,7 +113,7 @@ fn a_handle_whose_line_could_not_be_acknowledged_is_counted_once() {
     let steps = {
         let world = died(&["h1"]);
         let (server, before) = (world.process(), world.disk.steps());
-        server.join(1, None, true);
+        server.join(1, Some("h1"), true);
         let held = world.disk.steps();
         assert!(held > before);
         server.join(1, Some("h2"), false);
@@ -122,7 +122,7 @@ fn a_handle_whose_line_could_not_be_acknowledged_is_counted_once() {
     for at in 1..=steps {
         let world = died(&["h1"]);
         let server = world.process();
-        server.join(1, None, true);
+        server.join(1, Some("h1"), true);
         world.disk.fail_at(at, Fault::Once);
         if server.try_join(1, Some("h2"), false).is_err() {
             server.join(1, Some("h2"), false);
@@ -141,4 +141,45 @@ fn a_handle_is_as_durable_as_its_attachment() {
     drop(server);
     world.disk.restart(crate::sim::Restart::PowerLost);
     assert_eq!(world.process().adopts().0, ["h1", "h2"]);
+}
+
+/// Whether whom an earlier server knew by that handle is told that it has nothing to come back to.
+fn is_gone(world: &World, handle: Option<&str>) -> bool {
+    matches!(world.process().try_join(9, handle, true), Err(majordomus_records::StoreError::Gone))
+}
+
+#[test]
+fn who_comes_back_to_what_is_over_or_somebody_elses_opens_and_takes_nothing() {
+    // Ended from elsewhere, and its record published.
+    let world = died(&["h1"]);
+    world.process().store.close_by_operator(&key()).unwrap();
+    assert!(is_gone(&world, Some("h1")) && world.logs().iter().all(|log| log.end.is_some()));
+    world.recover();
+    assert!(is_gone(&world, Some("h1")));
+    assert_eq!((world.logs().len(), world.records().len()), (0, 1));
+
+    // Attached by somebody else since, who goes on holding it.
+    let world = died(&["h1"]);
+    let other = world.process();
+    other.join(1, None, false);
+    assert!(is_gone(&world, Some("h1")) && is_gone(&world, None));
+    let log = world.logs().remove(0);
+    assert_eq!((log.attachments, log.connection), (2, Some(format!("{}-1", other.holder.id()))));
+
+    // And a later episode of the same id is not the one that it was minted for.
+    let world = died(&["h1"]);
+    world.process().store.close_by_operator(&key()).unwrap();
+    world.process().join(1, Some("h2"), false);
+    assert!(is_gone(&world, Some("h1")) && !is_gone(&world, Some("h2")));
+}
+
+#[test]
+fn of_many_handles_the_latest_are_good() {
+    let world = World::new();
+    let server = world.process();
+    for number in 0..40 {
+        server.join(1, Some(&format!("h{number}")), false);
+    }
+    let good = world.logs().remove(0).handles;
+    assert_eq!((good.len(), good[0].as_str(), good[15].as_str()), (16, "h24", "h39"));
 }

@@ -561,7 +561,8 @@ impl Naive {
         episode.record = match report.outcome {
             Outcome::Recorded => Record::Recorded,
             Outcome::Nothing => Record::Nothing,
-            Outcome::Failed | Outcome::NotOver(_) => {
+            // The model's repository never says that it is gone; that has tests of its own.
+            Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
                 episode.retry = Some(now + length(LIMITS.retry_every));
                 Record::Failed
             }
@@ -621,7 +622,8 @@ impl Naive {
                 self.answers.retain(|(answered, of, _)| Some(*answered) != by || *of != key);
                 return None;
             }
-            Outcome::Failed | Outcome::NotOver(_) => {
+            // The model's repository never says that it is gone; that has tests of its own.
+            Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
                 episode.retry = Some(now + length(LIMITS.retry_every));
                 Err(view)
             }

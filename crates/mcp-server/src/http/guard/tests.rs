@@ -78,6 +78,7 @@ fn a_page_of_anybody_else_may_not_although_it_is_on_this_machine() {
         "https://127.0.0.1:8741",
         "file://",
         "http://evil.example:8741",
+        "http://127.0.0.2:8741",
         "http://localhost:87410",
         "chrome-extension://abc",
     ];
