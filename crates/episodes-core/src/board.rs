@@ -94,6 +94,10 @@ impl Shared {
     fn now(&self) -> Moment {
         self.options.clock.now()
     }
+
+    fn awake(&self) -> Duration {
+        self.options.clock.awake()
+    }
 }
 
 impl EpisodeBoard {
@@ -178,7 +182,7 @@ impl EpisodeBoard {
 
     /// Notes a message of the peer, which is evidence for the episode it holds.
     pub fn touch(&self, peer: &Peer) -> Touch {
-        let now = self.shared.now();
+        let now = self.shared.awake();
         let mut machine = self.shared.lock();
         let touch = machine.touch(peer.id(), now);
         self.tell_returned(machine);
@@ -276,7 +280,7 @@ impl EpisodeBoard {
     pub fn list(&self) -> Vec<ConnectionEpisode> {
         let mut episodes = {
             let mut machine = self.shared.lock();
-            machine.list(self.shared.now())
+            machine.list(self.shared.awake())
         };
         sweep::sort(&mut episodes);
         episodes
@@ -286,7 +290,7 @@ impl EpisodeBoard {
     #[must_use]
     pub fn of_peer(&self, peer: &Peer) -> Option<ConnectionEpisode> {
         let mut machine = self.shared.lock();
-        machine.of_peer(peer.id(), self.shared.now())
+        machine.of_peer(peer.id(), self.shared.awake())
     }
 
     /// Asks the driver to open what the peer now holds.

@@ -28,6 +28,11 @@ impl Moment {
 pub trait Clock: Send + Sync {
     /// Reads both clocks.
     fn now(&self) -> Moment;
+
+    /// Reads only the time awake: for what nobody is shown the wall clock of, such as every message.
+    fn awake(&self) -> Duration {
+        self.now().awake
+    }
 }
 
 /// The machine's own clocks: `CLOCK_MONOTONIC` on Linux, `CLOCK_UPTIME_RAW` on macOS, both through [`Instant`].
@@ -37,13 +42,17 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "the one place that reads a clock")]
     fn now(&self) -> Moment {
-        static ORIGIN: OnceLock<Instant> = OnceLock::new();
-        let awake = ORIGIN.get_or_init(Instant::now).elapsed();
         let wall = match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
             Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
         };
-        Moment { awake, wall_ms: wall }
+        Moment { awake: self.awake(), wall_ms: wall }
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads a clock")]
+    fn awake(&self) -> Duration {
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        ORIGIN.get_or_init(Instant::now).elapsed()
     }
 }
 

@@ -165,8 +165,8 @@ impl Machine {
     }
 
     /// Notes a message of the peer.
-    pub(crate) fn touch(&mut self, peer: PeerId, now: Moment) -> Touch {
-        self.tick(now);
+    pub(crate) fn touch(&mut self, peer: PeerId, now: Duration) -> Touch {
+        self.tick_awake(now);
         match self.touch_held(peer) {
             Seat::Vacant => Touch::None,
             Seat::Held => Touch::Held,
@@ -216,8 +216,8 @@ impl Machine {
     }
 
     /// All episodes, in no order.
-    pub(crate) fn list(&mut self, now: Moment) -> Vec<ConnectionEpisode> {
-        let now = self.tick(now);
+    pub(crate) fn list(&mut self, now: Duration) -> Vec<ConnectionEpisode> {
+        let now = self.tick_awake(now);
         self.entries.slots().map(|slot| self.view(slot, now)).collect()
     }
 
@@ -233,8 +233,8 @@ impl Machine {
     }
 
     /// The episode that the peer is seated at.
-    pub(crate) fn of_peer(&mut self, peer: PeerId, now: Moment) -> Option<ConnectionEpisode> {
-        let now = self.tick(now);
+    pub(crate) fn of_peer(&mut self, peer: PeerId, now: Duration) -> Option<ConnectionEpisode> {
+        let now = self.tick_awake(now);
         self.held_by(peer).map(|slot| self.view(slot, now))
     }
 
@@ -414,7 +414,12 @@ impl Machine {
 
     /// Takes the time in; returns the latest that was told.
     fn tick(&mut self, now: Moment) -> i64 {
-        self.latest = self.latest.max(nanoseconds(now.awake));
+        self.tick_awake(now.awake)
+    }
+
+    /// The same where the wall clock shows nowhere.
+    fn tick_awake(&mut self, awake: Duration) -> i64 {
+        self.latest = self.latest.max(nanoseconds(awake));
         self.latest
     }
 

@@ -183,7 +183,7 @@ impl PeerBoard {
 
     /// Notes a message of the peer. Takes no lock.
     pub fn touch(&self, peer: &Peer) {
-        peer.last_activity.advance(self.clock.now().awake);
+        peer.last_activity.advance(self.clock.awake());
     }
 
     /// Takes the peer off the board; its name is not handed out again.

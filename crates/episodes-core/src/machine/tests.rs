@@ -81,7 +81,7 @@ fn silent_peers_cost_a_sweep_nothing_and_busy_ones_one_look_each() {
     let mut machine = crowd(1_000, 0);
     for second in 0..20 {
         for peer in 1..=10 {
-            assert_eq!(machine.touch(PeerId(peer), at(100 + second)), Touch::Held);
+            assert_eq!(machine.touch(PeerId(peer), at(100 + second).awake), Touch::Held);
         }
     }
     assert_eq!(sweep(&mut machine, at(10_000)), 10);
@@ -92,7 +92,7 @@ fn silent_peers_cost_a_sweep_nothing_and_busy_ones_one_look_each() {
 fn a_touch_looks_at_nothing_and_asks_nobody() {
     let mut machine = crowd(1_000, 0);
     for peer in 1..=1_000 {
-        machine.touch(PeerId(peer), at(101));
+        machine.touch(PeerId(peer), at(101).awake);
     }
     assert_eq!((machine.examined, machine.running()), (0, 0));
     assert!(machine.deadlines.is_empty());
@@ -132,18 +132,18 @@ fn the_next_look_is_put_off_where_nothing_can_begin() {
 #[test]
 fn an_excused_gap_moves_an_expiry_and_no_age() {
     let mut machine = crowd(1, 1);
-    machine.touch(PeerId(9), at(2000));
+    machine.touch(PeerId(9), at(2000).awake);
     machine.excuse(Duration::from_secs(1900));
     assert_eq!(machine.next_due(), Some(Duration::from_secs(2900)));
     assert_eq!(sweep(&mut machine, at(2899)), 0);
-    assert_eq!(machine.list(at(2899))[0].last_activity_seconds_ago, 2799);
+    assert_eq!(machine.list(at(2899).awake)[0].last_activity_seconds_ago, 2799);
     assert_eq!(sweep(&mut machine, at(2900)), 1);
 }
 
 #[test]
 fn evidence_does_not_wait_for_an_excused_gap_to_pass_again() {
     let mut machine = crowd(1, 0);
-    machine.touch(PeerId(1), at(2000));
+    machine.touch(PeerId(1), at(2000).awake);
     machine.excuse(Duration::from_secs(1900));
     assert_eq!(machine.next_due(), Some(Duration::from_secs(2030)));
 }
@@ -152,9 +152,9 @@ fn evidence_does_not_wait_for_an_excused_gap_to_pass_again() {
 fn evidence_that_had_to_wait_for_a_call_is_not_followed_too_soon() {
     let mut machine = Machine::new(Limits::default());
     let opening = attach(&mut machine, 1, 1, at(100));
-    machine.touch(PeerId(1), at(101));
+    machine.touch(PeerId(1), at(101).awake);
     assert!(matches!(machine.due(at(131), at(131)), Due::Nothing), "one call at a time runs for a key");
-    machine.touch(PeerId(1), at(132));
+    machine.touch(PeerId(1), at(132).awake);
     machine.complete(opening.ticket, report(Outcome::Recorded), at(150));
     assert_eq!(sweep(&mut machine, at(150)), 1);
     assert_eq!(sweep(&mut machine, at(179)), 0, "it would have been due at 162");
@@ -165,17 +165,17 @@ fn evidence_that_had_to_wait_for_a_call_is_not_followed_too_soon() {
 #[test]
 fn time_never_runs_backwards() {
     let mut machine = crowd(1, 0);
-    machine.touch(PeerId(1), at(500));
-    machine.touch(PeerId(1), at(400));
-    assert_eq!(machine.list(at(300))[0].last_activity_seconds_ago, 0);
-    assert_eq!(machine.list(at(501))[0].last_activity_seconds_ago, 1);
+    machine.touch(PeerId(1), at(500).awake);
+    machine.touch(PeerId(1), at(400).awake);
+    assert_eq!(machine.list(at(300).awake)[0].last_activity_seconds_ago, 0);
+    assert_eq!(machine.list(at(501).awake)[0].last_activity_seconds_ago, 1);
 }
 
 #[test]
 fn a_detach_while_the_opening_runs_counts_once_it_has_returned() {
     let mut machine = Machine::new(Limits::default());
     let call = attach(&mut machine, 1, 1, at(10));
-    machine.touch(PeerId(1), at(20));
+    machine.touch(PeerId(1), at(20).awake);
     let departure = machine.detach(PeerId(1), at(30)).expect("it held one");
     assert!(departure.tell.is_none(), "one call at a time runs for a key");
     assert_eq!(machine.next_due(), None, "nothing is due while a call runs");
@@ -207,7 +207,7 @@ fn an_adopted_episode_waits_for_the_rest_of_its_grace() {
     machine.adopt(adopted(1, 5_000, 800), at(1));
     machine.adopt(adopted(1, 0, 0), at(2));
     assert_eq!(machine.next_due(), Some(Duration::from_secs(101)));
-    assert_eq!(machine.list(at(3))[0].last_activity_seconds_ago, 5_002, "from before this process began");
+    assert_eq!(machine.list(at(3).awake)[0].last_activity_seconds_ago, 5_002, "from before this process began");
 
     let Due::Call(Call { work: Work::Close(closing), .. }) = machine.due(at(101), at(101)) else {
         panic!("it has expired")
@@ -233,7 +233,7 @@ fn looks_at_a_busy_one(machine: &mut Machine, minutes: std::ops::Range<u64>) -> 
     let (before, mut told) = (machine.examined, 0);
     for minute in minutes {
         let now = at(100 + 60 * minute);
-        machine.touch(PeerId(1), now);
+        machine.touch(PeerId(1), now.awake);
         told += sweep(machine, now) as u64;
     }
     machine.examined - before - told
@@ -262,7 +262,7 @@ fn callers_without_a_hold_cost_a_sweep_nothing_and_a_touch_looks_at_nothing() {
     let mut machine = Machine::new(Limits::default());
     for peer in 1..=1_000 {
         open_without_hold(&mut machine, peer, at(100));
-        machine.touch(PeerId(peer), at(100));
+        machine.touch(PeerId(peer), at(100).awake);
     }
     assert_eq!(machine.examined, 0);
     assert_eq!(sweep(&mut machine, at(100 + 86_399)), 1_000, "that is their evidence");
@@ -286,7 +286,7 @@ fn a_grace_without_length_is_over_with_the_loss() {
     machine.hold(PeerId(1), at(100));
     open_without_hold(&mut machine, 1, at(100));
     machine.release(PeerId(1), at(100));
-    assert_eq!(machine.of_peer(PeerId(1), at(100)).unwrap().peer, None);
+    assert_eq!(machine.of_peer(PeerId(1), at(100).awake).unwrap().peer, None);
     let Due::Call(Call { work: Work::Close(_), .. }) = machine.due(at(100), at(100)) else { panic!("it has expired") };
 }
 
@@ -298,8 +298,8 @@ fn an_excused_gap_is_no_silence_and_moves_a_loss() {
     open_without_hold(&mut machine, 2, at(100));
     machine.release(PeerId(2), at(100));
     machine.excuse(Duration::from_secs(500));
-    let shown = |machine: &mut Machine, now| {
-        [1, 2].map(|peer| machine.of_peer(PeerId(peer), now).unwrap().peer == Some(PeerId(peer)))
+    let shown = |machine: &mut Machine, now: Moment| {
+        [1, 2].map(|peer| machine.of_peer(PeerId(peer), now.awake).unwrap().peer == Some(PeerId(peer)))
     };
     assert_eq!(shown(&mut machine, at(689)), [true, true]);
     assert_eq!(shown(&mut machine, at(690)), [true, false]);
@@ -320,7 +320,7 @@ fn evidence_that_is_younger_than_an_interval_is_told_with_the_loss() {
     let mut machine = Machine::new(Limits { stream_patience: Duration::from_secs(5), ..Limits::default() });
     machine.hold(PeerId(1), at(100));
     open_without_hold(&mut machine, 1, at(100));
-    machine.touch(PeerId(1), at(101));
+    machine.touch(PeerId(1), at(101).awake);
     machine.release(PeerId(1), at(102));
     let Due::Call(Call { ticket, work: Work::Tell(telling) }) = machine.due(at(107), at(107)) else {
         panic!("the patience is over")
@@ -341,7 +341,7 @@ fn those_that_come_back_while_too_many_calls_run_are_told_once_there_is_room() {
     }
     assert_eq!(sweep(&mut machine, at(190)), 6);
     for peer in 1..=6 {
-        assert_eq!(machine.touch(PeerId(peer), at(191)), Touch::Held);
+        assert_eq!(machine.touch(PeerId(peer), at(191).awake), Touch::Held);
     }
     let mut told: Vec<Call> = std::iter::from_fn(|| machine.tell_returned()).collect();
     assert_eq!(told.len(), 4);
@@ -385,6 +385,6 @@ fn unbounded_spans_are_taken_as_very_long_ones() {
         },
         at(200),
     );
-    assert_eq!(machine.list(at(200)).len(), 2);
+    assert_eq!(machine.list(at(200).awake).len(), 2);
     assert!(machine.next_due().is_some());
 }

@@ -33,6 +33,13 @@ const LOOK: Duration = Duration::from_millis(2);
 /// The most bytes of a request's line and headers together.
 const HEAD_BYTES: usize = 64 * 1024;
 
+/// What the requests of one connection have in common.
+pub(super) struct Wire {
+    /// What the connection may ask for where no session or handle does.
+    pub(super) pace: Arc<Pace>,
+    pub(super) socket: Socket,
+}
+
 /// Serves until the server is to stop, then until what runs is answered, for a bounded time.
 pub(super) async fn run(
     server: Arc<Server>,
@@ -98,11 +105,11 @@ async fn accept(
         prepare(&stream, server.limits.write_time);
         let socket = Socket::new(stream);
         let pace = Pace::new(server.limits.pace, server.now());
-        let (answers, router, watched) = (server.clone(), router.clone(), socket.clone());
+        let wire = Arc::new(Wire { pace, socket: socket.clone() });
+        let (answers, router) = (server.clone(), router.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(pace.clone());
-            request.extensions_mut().insert(watched.clone());
+            request.extensions_mut().insert(wire.clone());
             let (server, mut router) = (answers.clone(), router.clone());
             async move { Ok::<_, Infallible>(router::serve(&server, &mut router, request).await) }
         });

@@ -20,6 +20,7 @@ use majordomus_episodes_core::peers::Transport;
 use tokio::sync::watch;
 
 use super::Server;
+use super::accept::Wire;
 use super::pace::Pace;
 use super::rest;
 use super::sessions::{self, Live};
@@ -88,9 +89,8 @@ pub(super) async fn post(State(server): State<Arc<Server>>, request: Request) ->
 }
 
 async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refused> {
-    let connection = request.extensions().get::<Arc<Pace>>().cloned().expect("every connection has a pace");
     let (head, body) = request.into_parts();
-    let headers = head.headers;
+    let (headers, wire) = (head.headers, head.extensions.get::<Arc<Wire>>());
     if !accepts(&headers, JSON) && !accepts(&headers, EVENTS) {
         return Err(not_acceptable(JSON));
     }
@@ -111,7 +111,8 @@ async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refuse
         return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, LEGACY_ONLY).of(&line));
     }
     if matches!(&line, Line::One(Frame::Request(request)) if request.method == "initialize") {
-        return begin(server, &connection, &line, now);
+        let wire = wire.expect("every request comes over a wire");
+        return begin(server, &wire.pace, &line, now);
     }
     if is_modern_header(&headers) {
         let message = "MCP-Protocol-Version names no revision that this server speaks";
@@ -252,7 +253,7 @@ fn turned_away(live: &Live, line: &Line<'_>, refusal: &Refusal) -> Result<Respon
 
 /// A stream of the session: nothing is said on it yet, but as long as it is open its client is there.
 pub(super) async fn get(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let socket = request.extensions().get::<Socket>().cloned();
+    let socket = request.extensions().get::<Arc<Wire>>().map(|wire| wire.socket.clone());
     listen(&server, request.headers(), socket).unwrap_or_else(Refused::into_response)
 }
 

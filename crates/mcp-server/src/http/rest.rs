@@ -15,7 +15,7 @@ use majordomus_capability::project::rest::{self, HANDLE_ARGUMENT, HANDLE_HEADER,
 use majordomus_capability::{Code, Context, Reach, Refusal};
 
 use super::Server;
-use super::pace::Pace;
+use super::accept::Wire;
 
 /// How many times the most that a body may have is read before the connection is given up.
 const FORGOTTEN: usize = 8;
@@ -31,8 +31,8 @@ const CLIENT_CHARS: usize = 64;
 
 /// Calls the capability at that place of the registry.
 pub(super) async fn call(server: Arc<Server>, at: usize, mut request: Request) -> Response {
-    let pace = request.extensions().get::<Arc<Pace>>().cloned().expect("every connection has a pace");
-    let _running = match pace.begin(server.limits.pace, server.now(), 1) {
+    let wire = request.extensions().get::<Arc<Wire>>().cloned().expect("every request comes over a wire");
+    let _running = match wire.pace.begin(server.limits.pace, server.now(), 1) {
         Ok(running) => running,
         Err(refusal) => return refused(&refusal),
     };

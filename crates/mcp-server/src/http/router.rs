@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -57,7 +57,7 @@ pub(super) fn router(server: &Arc<Server>) -> Router {
 ///
 /// Layers of the router would do the same at twice the cost of routing itself.
 pub(super) async fn serve(server: &Arc<Server>, router: &mut Router, request: Request) -> Response {
-    let _running = Answering::begin(server);
+    let _running = Answering::begin(&server.running);
     let given = request.headers().get(&REQUEST_ID).filter(|id| is_request_id(id.as_bytes())).cloned();
     let judged = server.allowed.judge(request.uri(), request.headers(), server.port);
     let mut response = match judged {
@@ -78,18 +78,18 @@ pub(super) async fn serve(server: &Arc<Server>, router: &mut Router, request: Re
 }
 
 /// A request that is being answered, until it is dropped.
-struct Answering(Arc<Server>);
+struct Answering<'a>(&'a AtomicUsize);
 
-impl Answering {
-    fn begin(server: &Arc<Server>) -> Self {
-        server.running.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(server))
+impl<'a> Answering<'a> {
+    fn begin(running: &'a AtomicUsize) -> Self {
+        running.fetch_add(1, Ordering::AcqRel);
+        Self(running)
     }
 }
 
-impl Drop for Answering {
+impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

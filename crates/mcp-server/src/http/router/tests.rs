@@ -7,8 +7,10 @@ use majordomus_capability::{Shared, catalogue};
 use majordomus_episodes_core::EpisodeBoard;
 use majordomus_episodes_core::peers::PeerBoard;
 
+use super::super::accept::Wire;
 use super::super::bind::{Bound, Listen, Port};
 use super::super::pace::Pace;
+use super::super::socket::Socket;
 use super::super::{HttpOptions, Server};
 use super::{router, routes, serve};
 
@@ -24,7 +26,10 @@ async fn ask(server: &Arc<Server>, method: &str, path: &str, headers: &[(&str, &
         request = request.header(*name, *value);
     }
     let mut request = request.body(Body::empty()).unwrap();
-    request.extensions_mut().insert(Pace::new(server.limits.pace, server.now()));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let pace = Pace::new(server.limits.pace, server.now());
+    request.extensions_mut().insert(Arc::new(Wire { pace, socket: Socket::new(stream) }));
     serve(server, &mut router(server), request).await
 }
 
