@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use majordomus_episodes_core::driver::Opening;
@@ -102,7 +103,15 @@ fn count(folder: &Path) -> Result<Vec<(&'static str, String)>> {
     counted.push(("the page after it", disk.take()));
     let driver = RecordDriver::new(store)?;
     let (key, peer) = (EpisodeKey::new("generic", "counted")?, PeerBoard::new().attach(Transport::Stdio).id());
-    let report = driver.open(&Opening { key, peer, client: None, handle: None, again: false, took_over: false });
+    let report = driver.open(&Opening {
+        key,
+        peer,
+        client: None,
+        handle: None,
+        again: false,
+        took_over: false,
+        ago: Duration::ZERO,
+    });
     ensure!(report.line.contains(" opened at "), "a start opened nothing: {}", report.line);
     counted.push(("a start", disk.take()));
     driver.store().open_episodes()?;

@@ -47,6 +47,8 @@ pub struct Opening {
     /// Whether it was taken from another connection of this process that still held it. Of those the board knows better
     /// than the repository who does.
     pub took_over: bool,
+    /// How long before now its client was last heard: a call that is tried again is no evidence.
+    pub ago: Duration,
 }
 
 /// What the board asks a driver to close.

@@ -359,13 +359,14 @@ impl Machine {
     }
 
     fn begin_open(&mut self, slot: u32, background: bool) -> Call {
+        let ago = duration(self.latest.saturating_sub(self.evidence(slot)));
         let entry = self.entries.of_mut(slot);
         let peer = entry.last_holder.expect("only an episode that was attached in this process is opened");
         entry.record = Record::Asked;
         entry.retry_at = None;
         let Joining { handle, again, took_over } = entry.joining.clone();
         let client = entry.client.clone();
-        let opening = Opening { key: entry.key.clone(), peer, client, handle, again, took_over };
+        let opening = Opening { key: entry.key.clone(), peer, client, handle, again, took_over, ago };
         self.begin(slot, Work::Open(opening), background)
     }
 

@@ -215,6 +215,7 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
                 handle: event.handle,
                 again: event.again,
                 took_over: event.took_over,
+                ago: event.last_evidence_ago.unwrap_or_default(),
             };
             if joining.is_resume {
                 store.note_resumed(event.provider.id);

@@ -155,6 +155,7 @@ impl EpisodeDriver for RecordDriver {
             handle: opening.handle.as_deref(),
             again: opening.again,
             took_over: opening.took_over,
+            last_evidence_ago: Some(opening.ago),
             ..With::default()
         };
         self.run(&opening.key, EventKind::Start, with)

@@ -112,6 +112,14 @@ impl Store {
             let Some(mut at) = open()? else { break };
             let (mut log, mut length) = read(&mut at, Part::Ends)?;
             let now = self.now();
+            if is_said_again(&log, ending) {
+                // That call failed because it could not make the line durable; it is the end that is asked for.
+                at.file.sync().map_err(StoreError::io("cannot write", &at.path))?;
+                let _ = self.retire(&mut at, &log);
+                if let Some(ended) = ended_as(&log) {
+                    return Ok(ended);
+                }
+            }
             if let (Some(start), Some(_)) = (&log.start, &log.end) {
                 waiting.push(start.opened.session_id.clone());
                 self.retire_or_leave(&mut at, &log)?;
@@ -161,12 +169,9 @@ impl Store {
             let Some(log) = self.append(&mut at, log, length, &line, Durable::Content)? else { continue };
             // The end is durable; where it cannot be put aside now, whoever comes next does.
             let _ = self.retire(&mut at, &log);
-            let (Some(start), Some(end)) = (&log.start, &log.end) else { continue };
-            return Ok(EndedAs::Ended {
-                session_id: start.opened.session_id.clone(),
-                outcome: end.ended.outcome,
-                record: state::record_path(start.stamp.wall_ms, &start.opened.session_id, end.at.branch_in_name()),
-            });
+            if let Some(ended) = ended_as(&log) {
+                return Ok(ended);
+            }
         }
         Ok(EndedAs::NothingOpen { waiting })
     }
@@ -238,6 +243,22 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Whether a log ends with what a holder says now: an earlier call of its own wrote the line and could not tell so.
+fn is_said_again(log: &Log, ending: Ending<'_>) -> bool {
+    let (Some(end), Ending::Said { reason, holder: Some(holder), .. }) = (&log.end, ending) else { return false };
+    let by = end.connection.as_deref();
+    end.ended.reason == reason && by.is_some_and(|by| by == holder || is_of(by, holder))
+}
+
+fn ended_as(log: &Log) -> Option<EndedAs> {
+    let (start, end) = (log.start.as_ref()?, log.end.as_ref()?);
+    Some(EndedAs::Ended {
+        session_id: start.opened.session_id.clone(),
+        outcome: end.ended.outcome,
+        record: state::record_path(start.stamp.wall_ms, &start.opened.session_id, end.at.branch_in_name()),
+    })
 }
 
 /// Whether a connection is one of this holder's.

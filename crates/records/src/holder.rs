@@ -1,14 +1,14 @@
 //! A process that holds connections, as other processes can see it.
 //!
 //! Each such process keeps one small file in `holders/`, locked for as long as it lives: the kernel gives the lock
-//! back in every kind of death, so no process id is ever judged. The file says which episodes are held, and when that
-//! was last true: from then runs the grace of a silent but held episode once the process is gone. Beside them it says
-//! which were let go, and since when: from then runs theirs, whether the process lives or not.
+//! back in every kind of death, so no process id is ever judged. The file says when it was last written: from then runs
+//! the grace of a silent but held episode once the process is gone. Beside that it says which episodes were let go, and
+//! since when: from then runs theirs, whether the process lives or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -31,34 +31,51 @@ struct Beat {
     v: u32,
     #[serde(flatten)]
     stamp: Stamp,
-    /// The hashes of the keys that are held.
-    holds: BTreeSet<String>,
-    /// Those that were let go, and since when.
+    /// The hashes of the keys that are held, as version 1 listed them; then nothing else is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    holds: Option<BTreeSet<String>>,
+    /// The hashes of those that were let go, and since when. All others that a log gives this holder it still holds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     left: BTreeMap<String, Stamp>,
 }
 
-/// The most episodes that were let go and are still named. Those beyond wait from their last evidence.
-const LEFT_MOST: usize = 256;
+/// The version that this code writes.
+const BEAT_VERSION: u32 = 2;
+/// The most episodes that were let go and are still named. Those beyond count as held until their process ends them or is
+/// gone.
+const LEFT_MOST: usize = 1024;
+/// How long after its grace an episode that was let go is still named: it should be over by then.
+const LEFT_FOR: Duration = Duration::from_secs(3600);
 
 /// This process's own file in `holders/`, made when it first holds an episode.
+///
+/// What it says is changed under a short lock and written under another, by whoever comes first; whoever finds somebody
+/// at it leaves it to them. So nobody waits here for a write of another client's.
 pub struct Holder {
     id: String,
+    left: Mutex<Left>,
     file: Mutex<Option<Kept>>,
+}
+
+#[derive(Default)]
+struct Left {
+    since: BTreeMap<String, Stamp>,
+    /// How often this has changed.
+    changes: u64,
 }
 
 struct Kept {
     file: Box<dyn File>,
     path: PathBuf,
-    holds: BTreeSet<String>,
-    left: BTreeMap<String, Stamp>,
+    /// Which change it has.
+    written: u64,
 }
 
 impl Holder {
     /// Names a holder: 32 hexadecimal digits that nobody else has.
     #[must_use]
     pub fn new(id: String) -> Self {
-        Self { id, file: Mutex::new(None) }
+        Self { id, left: Mutex::default(), file: Mutex::new(None) }
     }
 
     /// The holder's id; the id of a connection is this, a dash and the connection's number in its process.
@@ -69,20 +86,21 @@ impl Holder {
 
     /// Notes that this process holds the episode of a key, in its locked file below the state folder `root`.
     pub(crate) fn hold(&self, disk: &dyn Disk, root: &Path, now: &Stamp, key: &str) -> io::Result<()> {
-        let mut kept = self.kept();
-        if let Some(kept) = kept.as_mut() {
-            kept.holds.insert(key.into());
-            kept.left.remove(key);
-            return kept.write(now);
+        {
+            let mut left = self.left();
+            left.changes += u64::from(left.since.remove(key).is_some());
         }
-        let mut new = self.stand_up(disk, root)?;
-        new.holds.insert(key.into());
-        if let Err(error) = new.write(now) {
-            let _ = disk.remove(&new.path);
-            return Err(error);
+        let Some(mut kept) = self.try_file() else { return Ok(()) };
+        if kept.is_none() {
+            let mut new = self.stand_up(disk, root)?;
+            if let Err(error) = self.write(&mut new, now) {
+                let _ = disk.remove(&new.path);
+                return Err(error);
+            }
+            *kept = Some(new);
         }
-        *kept = Some(new);
-        Ok(())
+        drop(kept);
+        self.catch_up(now)
     }
 
     fn stand_up(&self, disk: &dyn Disk, root: &Path) -> io::Result<Kept> {
@@ -93,43 +111,45 @@ impl Holder {
             lock_soon(&*file)?;
             // Somebody who clears up may have removed it before the lock was ours.
             if disk.identity(&path)? == Some(file.identity()?) {
-                return Ok(Kept { file, path, holds: BTreeSet::new(), left: BTreeMap::new() });
+                return Ok(Kept { file, path, written: 0 });
             }
         }
     }
 
-    /// Whether this process holds the episode of a key.
+    /// Whether other processes are told that this one holds the episodes that logs give it, that of this key included.
     pub(crate) fn holds(&self, key: &str) -> bool {
-        self.kept().as_ref().is_some_and(|kept| kept.holds.contains(key))
+        // Whoever is at the file is about to tell them.
+        !self.left().since.contains_key(key) && self.try_file().is_none_or(|kept| kept.is_some())
     }
 
-    /// Notes that this process has let the episode of a key go at `since`, and forgets those that it let go longer than
-    /// `grace` ago: they are over, whoever looks. Where that cannot be written the episode counts as held until the
-    /// process is gone.
+    /// Notes that this process has let the episode of a key go at `since`; its grace runs from then. Where that cannot
+    /// be written the episode counts as held until the process is gone.
     pub(crate) fn let_go(&self, now: &Stamp, key: &str, since: Stamp, grace: Duration) {
-        let mut kept = self.kept();
-        let Some(kept) = kept.as_mut() else { return };
-        if !kept.holds.remove(key) && !kept.left.contains_key(key) {
-            return;
-        }
-        kept.left.insert(key.into(), since);
-        kept.left.retain(|_, since| now.age_of(since) < grace);
-        while kept.left.len() > LEFT_MOST
-            && let Some(oldest) =
-                kept.left.iter().max_by_key(|(_, since)| now.age_of(since)).map(|(key, _)| key.clone())
         {
-            kept.left.remove(&oldest);
+            let mut left = self.left();
+            left.since.insert(key.into(), since);
+            left.since.retain(|_, since| now.age_of(since) < grace.saturating_add(LEFT_FOR));
+            while left.since.len() > LEFT_MOST
+                && let Some(oldest) =
+                    left.since.iter().max_by_key(|(_, since)| now.age_of(since)).map(|(key, _)| key.clone())
+            {
+                left.since.remove(&oldest);
+            }
+            left.changes += 1;
         }
-        let _ = kept.write(now);
+        let _ = self.catch_up(now);
     }
 
     /// Notes that the episode of a key is over: it is neither held nor waited for.
     pub(crate) fn forget(&self, now: &Stamp, key: &str) {
-        if let Some(kept) = self.kept().as_mut()
-            && (kept.holds.remove(key) | kept.left.remove(key).is_some())
         {
-            let _ = kept.write(now);
+            let mut left = self.left();
+            if left.since.remove(key).is_none() {
+                return;
+            }
+            left.changes += 1;
         }
+        let _ = self.catch_up(now);
     }
 
     /// Writes the beat, if this process holds anything. Not made durable: after a loss of power the process is gone
@@ -138,25 +158,58 @@ impl Holder {
     /// # Errors
     /// The operating system's.
     pub fn beat(&self, now: &Stamp) -> io::Result<()> {
-        self.kept().as_mut().map_or(Ok(()), |kept| kept.write(now))
+        self.left().changes += 1;
+        self.catch_up(now)
     }
 
     /// Gives the file up without a trace, where no episode waits for what it says.
     pub fn leave(&self, disk: &dyn Disk) {
-        if let Some(kept) = self.kept().take() {
+        if let Some(kept) = self.try_file().and_then(|mut kept| kept.take()) {
             let _ = disk.remove(&kept.path);
         }
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Kept>> {
-        self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Writes what has changed, until nothing more has: also what others could not write because we were at it.
+    fn catch_up(&self, now: &Stamp) -> io::Result<()> {
+        loop {
+            let Some(mut kept) = self.try_file() else { return Ok(()) };
+            let Some(file) = kept.as_mut() else { return Ok(()) };
+            if file.written == self.left().changes {
+                return Ok(());
+            }
+            self.write(file, now)?;
+        }
+    }
+
+    fn write(&self, kept: &mut Kept, now: &Stamp) -> io::Result<()> {
+        let (left, changes) = {
+            let left = self.left();
+            (left.since.clone(), left.changes)
+        };
+        let beat = Beat { v: BEAT_VERSION, stamp: now.clone(), holds: None, left };
+        kept.file.overwrite(&serde_json::to_vec(&beat)?)?;
+        kept.written = changes;
+        Ok(())
+    }
+
+    /// The file, unless somebody is at it.
+    fn try_file(&self) -> Option<MutexGuard<'_, Option<Kept>>> {
+        match self.file.try_lock() {
+            Ok(kept) => Some(kept),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn write(&mut self, now: &Stamp) -> io::Result<()> {
-        let beat = Beat { v: 1, stamp: now.clone(), holds: self.holds.clone(), left: self.left.clone() };
-        self.file.overwrite(&serde_json::to_vec(&beat)?)
+impl Beat {
+    /// Whether the holder has not let the episode of a key go.
+    fn says_held(&self, key: &str) -> bool {
+        !self.left.contains_key(key) && self.holds.as_ref().is_none_or(|holds| holds.contains(key))
     }
 }
 
@@ -176,7 +229,7 @@ pub(crate) fn presence(disk: &dyn Disk, roots: &[PathBuf], connection: &str, key
             // Half-written, as its owner may be about to finish.
             None if lives => Presence::Alive,
             None => Presence::Gone(None),
-            Some(mut beat) if !beat.holds.contains(key) => Presence::Gone(beat.left.remove(key)),
+            Some(mut beat) if !beat.says_held(key) => Presence::Gone(beat.left.remove(key)),
             Some(_) if lives => Presence::Alive,
             Some(beat) => Presence::Gone(Some(beat.stamp)),
         };

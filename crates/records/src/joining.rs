@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use majordomus_episodes_core::EpisodeKey;
 
-use crate::append::{ATTEMPTS, Durable, Part, millis, random, read};
+use crate::append::{ATTEMPTS, Durable, Part, folder_of, millis, random, read};
 use crate::clock::Stamp;
 use crate::ending::is_of;
 use crate::holder::Holder;
@@ -33,6 +33,8 @@ pub struct Joining<'a> {
     pub again: bool,
     /// Whether it was taken from another connection of this process that still held it.
     pub took_over: bool,
+    /// How long ago the client showed itself, where that could not be written at once.
+    pub ago: Duration,
 }
 
 /// What became of a start.
@@ -104,7 +106,9 @@ impl Store {
                 return Err(error);
             }
             let same = connection.is_some() && log.connection == connection;
-            let mut line = self.line(Kind::Start, now, witness)?;
+            // Never before what stands in the log already.
+            let ago = log.silent_for(&now).map_or(joining.ago, |silent| silent.min(joining.ago));
+            let mut line = self.line(Kind::Start, now.before(ago), witness)?;
             line.connection.clone_from(&connection);
             line.grace_ms = connection.is_some().then(|| millis(self.policy.own_grace()));
             line.handle = joining.handle.map(Into::into);
@@ -116,11 +120,13 @@ impl Store {
                 // What was written by a call that could not tell so is not written again.
                 let known = |handle: &str| log.handles.iter().any(|known| known == handle);
                 if same && joining.handle.is_none_or(known) {
+                    // That call may have failed because it could not make it durable.
+                    self.make_durable(&mut at)?;
                     return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));
                 }
                 line.kind = if joining.is_mark { Kind::Activity } else { Kind::Attach };
                 line.again = joining.again;
-                line.took_over = !joining.is_mark && self.is_taken_over(&log, joining, &line.stamp);
+                line.took_over = !joining.is_mark && self.is_taken_over(&log, joining, &now);
             } else {
                 let session_id = state::session_id(line.stamp.wall_ms, random()?);
                 let resumes = before.resumes.clone();
@@ -153,6 +159,13 @@ impl Store {
             }
         }
         Err(StoreError::Contended(ATTEMPTS))
+    }
+
+    /// Makes what a log holds durable, and its name.
+    fn make_durable(&self, at: &mut Appender) -> Result<(), StoreError> {
+        at.file.sync().map_err(StoreError::io("cannot write", &at.path))?;
+        let folder = folder_of(&at.path);
+        self.disk.sync_folder(folder).map_err(StoreError::io("cannot write", folder))
     }
 
     /// Whether joining takes the episode from a connection that still holds it. Of its own connections a process knows

@@ -70,6 +70,8 @@ pub struct End {
     pub at: Head,
     /// Who saw it.
     pub witness: Witness,
+    /// The connection, or its holder, that said so.
+    pub connection: Option<String>,
     /// The id of its line.
     pub line_id: String,
 }
@@ -203,7 +205,8 @@ impl Log {
             _ => line.at,
         };
         self.ids.insert(line.id.clone());
-        self.end = Some(End { ended, stamp: self.forward(line.stamp), at, witness: line.witness, line_id: line.id });
+        let stamp = self.forward(line.stamp);
+        self.end = Some(End { ended, stamp, at, witness: line.witness, connection: line.connection, line_id: line.id });
     }
 
     fn evidence(&mut self, line: Line) {

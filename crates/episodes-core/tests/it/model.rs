@@ -80,8 +80,8 @@ pub(crate) struct Repository {
 
 impl Repository {
     pub(crate) fn open(&mut self, opening: &Opening) -> Report {
-        let Opening { peer, client, handle, again, took_over, .. } = opening;
-        let asked = format!("open for {peer} {client:?} {handle:?} {again} {took_over}");
+        let Opening { peer, client, handle, again, took_over, ago, .. } = opening;
+        let asked = format!("open for {peer} {client:?} {handle:?} {again} {took_over} {ago:?}");
         let (line, choice) = self.note(&opening.key, asked);
         let known = |attachments| Known { opened_at: "2025-06-01T00:00:00.000Z".into(), attachments, resumed: true };
         let (outcome, known) = match choice {

@@ -25,7 +25,7 @@ fn log(outcome: EndOutcome, witness: Witness, reason: &str) -> Log {
     log.client = Some("client 1".into());
     log.attachments = 2;
     let ended = Ended { outcome, reason: reason.into(), judged_ms };
-    log.end = Some(End { ended, stamp: stamp(5_000), at, witness, line_id: "e".into() });
+    log.end = Some(End { ended, stamp: stamp(5_000), at, witness, connection: None, line_id: "e".into() });
     let subject = "Close the fence ``` and \"quote\"".into();
     let commits = Some(vec![Commit { sha: SHA.into(), tree: None, patch_id: None, subject }]);
     log.facts = Some(Facts { commits, changed_files: None, ..Facts::default() });

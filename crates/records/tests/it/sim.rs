@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     Full,
     /// Only this step fails.
     Once,
+    /// This step and all after it fail until [`SimDisk::make_room`], while the writer lives on.
+    Failing,
     /// Somebody else runs to completion before this step.
     Meanwhile(Box<dyn FnOnce() + Send>),
 }
@@ -41,6 +43,7 @@ struct State {
     steps: usize,
     fault: Option<(usize, Fault)>,
     stopped: bool,
+    failing: bool,
     full: bool,
 }
 
@@ -66,6 +69,9 @@ impl SimDisk {
             return Err(io::Error::other("stopped"));
         }
         state.steps += 1;
+        if state.failing {
+            return Err(io::Error::other("an error that lasts"));
+        }
         let due = state.fault.as_ref().is_some_and(|(at, _)| *at == state.steps);
         match due.then(|| state.fault.take()).flatten() {
             None => Ok(()),
@@ -76,6 +82,10 @@ impl SimDisk {
             Some((_, Fault::Full)) => {
                 state.full = true;
                 Ok(())
+            }
+            Some((_, Fault::Failing)) => {
+                state.failing = true;
+                Err(io::Error::other("an error that lasts"))
             }
             Some((_, Fault::Once)) => Err(io::Error::other("an error that passes")),
             Some((_, Fault::Meanwhile(run))) => {
@@ -110,7 +120,7 @@ impl SimDisk {
     /// Begins anew after all processes have ended.
     pub(crate) fn restart(&self, how: Restart) {
         let mut state = self.state();
-        (state.stopped, state.full, state.fault) = (false, false, None);
+        (state.stopped, state.failing, state.full, state.fault) = (false, false, false, None);
         state.locks.clear();
         if how == Restart::PowerLost {
             state.names = state.synced_names.clone();
@@ -122,9 +132,10 @@ impl SimDisk {
         state.synced_names = names;
     }
 
-    /// Makes room again.
+    /// Makes room again, and ends what fails.
     pub(crate) fn make_room(&self) {
-        self.state().full = false;
+        let mut state = self.state();
+        (state.full, state.failing) = (false, false);
     }
 
     /// All paths of files below `folder`.
@@ -261,9 +272,14 @@ impl File for SimFile {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let stopped = self.disk.step().is_err();
+        // Whoever has stopped before writes nothing at all.
+        let was_stopped = self.disk.state().stopped;
+        let fails = self.disk.step().is_err();
         let mut state = self.disk.state();
-        let torn = stopped || state.full;
+        if was_stopped {
+            return Err(io::Error::other("stopped"));
+        }
+        let torn = fails || state.full;
         let written = if torn { &bytes[..bytes.len() / 2] } else { bytes };
         state.files.get_mut(&self.inode).unwrap().bytes.extend_from_slice(written);
         if torn { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }

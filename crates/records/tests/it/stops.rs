@@ -91,10 +91,11 @@ fn a_comeback_after_a_stop_at_any_step_is_the_same_session_or_the_first() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_is_caught_up_with_when_there_is_room() {
-    for at in 1..=steps_of_a_session() {
+fn a_full_or_failing_disk_loses_nothing_and_is_caught_up_with_when_it_is_well() {
+    for at in 1..=2 * steps_of_a_session() {
         let world = World::new();
-        world.disk.fail_at(at, Fault::Full);
+        let (at, fault) = (at.div_ceil(2), if at % 2 == 0 { Fault::Full } else { Fault::Failing });
+        world.disk.fail_at(at, fault);
         let process = world.process();
         let mut done = session(&process, &world.clock);
         world.disk.make_room();

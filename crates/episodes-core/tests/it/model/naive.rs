@@ -549,7 +549,8 @@ impl Naive {
         let peer = episode.last_holder.expect("somebody attached");
         let (handle, again, took_over) = episode.joining.clone();
         let client = episode.client.clone();
-        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, took_over };
+        let ago = Duration::from_secs((now - episode.evidence).unsigned_abs());
+        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, took_over, ago };
         let report = self.repository.open(&opening);
         episode.repository = report.line;
         if let Some(known) = report.known {
