@@ -134,7 +134,7 @@ impl EpisodeBoard {
     /// another id is detached. Whom an earlier server knew ([`AttachRequest::again`]) goes on where it was: that is no
     /// attachment, opens nothing and takes nothing over.
     ///
-    /// What holds the episode from then on is a [`Transport::Stdio`](crate::peers::Transport::Stdio) process itself, and
+    /// What holds the episode from then on is a [`Transport::Stdio`] process itself, and
     /// for any other peer its streams: see [`hold`](Self::hold).
     ///
     /// # Errors
