@@ -152,4 +152,6 @@ fn filled(command: clap::Command, capability: &Capability) -> clap::Command {
 }
 
 #[cfg(test)]
+mod once;
+#[cfg(test)]
 pub(crate) mod tests;
