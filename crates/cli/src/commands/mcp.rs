@@ -7,7 +7,7 @@ use std::time::Duration;
 use majordomus_mcp_server::http::{Bound, DEFAULT_PORT, Listen, Port};
 use majordomus_mcp_server::{StdioOptions, exit_within, serve_stdio};
 
-use super::house::House;
+use super::house::{HEAD_START, House};
 use crate::args::Mcp;
 use crate::output;
 
@@ -23,6 +23,7 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
     let (beside, asked) = (house.clone(), arguments.http_port);
     // The client over stdio waits for none of this.
     let http = thread::Builder::new().name("start".into()).spawn(move || {
+        thread::sleep(HEAD_START);
         beside.adopt_all();
         if let Err(error) = listen(asked).and_then(|bound| beside.serve(bound, allowed)) {
             output::note(&format!("majordomus: not served over HTTP: {error:#}"));
