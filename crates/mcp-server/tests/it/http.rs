@@ -213,7 +213,12 @@ fn stopping_waits_for_what_runs_and_for_nothing_else() {
     let stopped = std::thread::spawn(move || server.stop());
     stream.closed();
     idle.closed();
-    assert!(!stopped.is_finished());
+    // Longer than it would take to be gone.
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_millis(300) {
+        assert!(!stopped.is_finished());
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
     go.send(()).unwrap();
     assert_eq!(waits.connection.read().json()["result"]["structuredContent"]["recorded"], true);
     stopped.join().unwrap();
