@@ -1,6 +1,6 @@
 //! `/mcp`, method by method: which status and which answer every message has, and for whom a session begins.
 
-use majordomus_e2e::{Reply, Request, Session, World, initialize};
+use majordomus_e2e::{Reply, Request, Session, World, initialize, negotiated};
 use serde_json::{Value, json};
 
 const ALL: &str = "GET, POST, DELETE";
@@ -34,17 +34,7 @@ fn initialize_answers_at_once_with_a_revision_that_the_client_can_speak() {
     let world = World::new();
     let server = world.serve(&[]);
     let mut ids = Vec::new();
-    for (asked, given) in [
-        (json!("2024-11-05"), "2024-11-05"),
-        (json!("2025-03-26"), "2025-03-26"),
-        (json!("2025-06-18"), "2025-06-18"),
-        (json!("2025-11-25"), "2025-11-25"),
-        (json!("2026-07-28"), "2025-11-25"),
-        (json!("1999-01-01"), "2025-11-25"),
-        (json!(""), "2025-11-25"),
-        (json!(null), "2025-11-25"),
-        (json!(20_250_618), "2025-11-25"),
-    ] {
+    for (asked, given) in negotiated() {
         let mut message = initialize("");
         message["params"]["protocolVersion"] = asked.clone();
         let reply = server.ask(&Request::post("/mcp", &message));

@@ -1,6 +1,6 @@
 //! `majordomus mcp`, line by line: what a client may send, and what comes back.
 
-use majordomus_e2e::{INITIALIZE, Said, World, attach_line, feed, now_ms, state_of};
+use majordomus_e2e::{INITIALIZE, Said, World, attach_line, feed, negotiated, now_ms, state_of};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -181,18 +181,7 @@ fn a_discover_probe_is_refused_and_initialize_works_on_the_same_process() {
 #[test]
 fn every_version_is_answered_at_once_with_one_that_is_supported() {
     let world = World::new();
-    for (asked, given) in [
-        (json!("2024-11-05"), "2024-11-05"),
-        (json!("2025-03-26"), "2025-03-26"),
-        (json!("2025-06-18"), "2025-06-18"),
-        (json!("2025-11-25"), "2025-11-25"),
-        (json!("2026-07-28"), "2025-11-25"),
-        (json!("1999-01-01"), "2025-11-25"),
-        (json!(""), "2025-11-25"),
-        (json!(7), "2025-11-25"),
-        (json!({}), "2025-11-25"),
-        (Value::Null, "2025-11-25"),
-    ] {
+    for (asked, given) in negotiated() {
         let mut client = world.server(&["mcp"]);
         let about = json!({ "name": "anything", "version": "0" });
         let params = json!({ "protocolVersion": asked, "capabilities": {}, "clientInfo": about });

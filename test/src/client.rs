@@ -6,10 +6,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::DEADLINE;
+use crate::child;
 
 /// An initialize line, with id 1 and without its newline.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"anything","version":"0"}}}"#;
@@ -251,7 +252,7 @@ impl Client {
     /// # Panics
     /// Where it is gone.
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("the server lives");
+        child::signal(&self.child, signal);
     }
 
     /// Kills the server as nobody can refuse, and waits until it is gone.
@@ -259,9 +260,7 @@ impl Client {
     /// # Panics
     /// Where it had ended by itself.
     pub fn kill9(mut self) {
-        let _ = self.child.kill();
-        let status = self.child.wait().expect("a child can be waited for");
-        assert_eq!(status.signal(), Some(9), "it was killed: {status}");
+        child::kill9(&mut self.child);
     }
 
     /// Waits for the server's end, whatever becomes of its input.

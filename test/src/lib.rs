@@ -5,6 +5,7 @@
 //! `majordomus serve` over real sockets. Nothing here sleeps: what takes time is waited for by reading, or by [`until`]
 //! with a deadline, and everything that waits has one.
 
+mod child;
 mod client;
 mod http;
 mod place;
@@ -24,7 +25,7 @@ pub use place::{executable, named_pipe};
 pub use program::{built, cargo_environment, majordomus, root};
 pub use record::Record;
 pub use running::{Running, Said, run_at_once};
-pub use server::{REVISION, Server, Session, address, initialize, published};
+pub use server::{REVISION, Server, Session, address, initialize, negotiated, published};
 pub use snapshot::{Files, files, holds};
 pub use time::{milliseconds, now_ms};
 pub use world::{World, feed, payload_of, provider_payload, record_files};

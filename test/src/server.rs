@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::child;
 use crate::{Connection, DEADLINE, Events, Left, Reply, Request, World, until};
 
 /// The revision that sessions begin with where a test does not say otherwise.
@@ -115,7 +116,7 @@ impl Server {
     /// # Panics
     /// Where it is gone.
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("the server lives");
+        child::signal(&self.child, signal);
     }
 
     /// Kills it as nobody can refuse, and waits until it is gone.
@@ -123,9 +124,7 @@ impl Server {
     /// # Panics
     /// Where it had ended by itself.
     pub fn kill9(mut self) {
-        let _ = self.child.kill();
-        let status = self.child.wait().expect("a child can be waited for");
-        assert_eq!(status.signal(), Some(9), "it was killed: {status}");
+        child::kill9(&mut self.child);
     }
 
     /// Sends it a signal and waits for its end.
@@ -192,6 +191,23 @@ pub struct Session {
     pub id: String,
     revision: String,
     last_id: u64,
+}
+
+/// What a client may ask for as its revision, and which one it is answered with.
+#[must_use]
+pub fn negotiated() -> [(Value, &'static str); 10] {
+    [
+        (json!("2024-11-05"), "2024-11-05"),
+        (json!("2025-03-26"), "2025-03-26"),
+        (json!("2025-06-18"), "2025-06-18"),
+        (json!("2025-11-25"), "2025-11-25"),
+        (json!("2026-07-28"), "2025-11-25"),
+        (json!("1999-01-01"), "2025-11-25"),
+        (json!(""), "2025-11-25"),
+        (json!(20_250_618), "2025-11-25"),
+        (json!({}), "2025-11-25"),
+        (Value::Null, "2025-11-25"),
+    ]
 }
 
 /// The message that begins a session of a revision.

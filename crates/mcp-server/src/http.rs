@@ -13,7 +13,6 @@ mod accept;
 mod bind;
 mod docs;
 mod guard;
-mod keeper;
 mod mcp;
 mod pace;
 mod rest;
@@ -39,7 +38,6 @@ use tokio::sync::{Semaphore, watch};
 
 pub use bind::{BindError, Bound, DEFAULT_PORT, Listen, Port};
 pub use guard::Allowed;
-pub use keeper::Keeper;
 pub use pace::PaceLimits;
 
 use sessions::Sessions;

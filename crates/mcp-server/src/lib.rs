@@ -30,11 +30,13 @@
 //! whatever the client sends or does not read.
 
 pub mod http;
+mod keeper;
 pub mod protocol;
 pub mod stdio;
 pub mod threads;
 
-pub use http::{HttpOptions, HttpServer, Keeper, serve_http};
+pub use http::{HttpOptions, HttpServer, serve_http};
+pub use keeper::Keeper;
 pub use protocol::Session;
 pub use stdio::{Ended, StdioError, StdioOptions, exit_within, serve_stdio};
 pub use threads::Threads;

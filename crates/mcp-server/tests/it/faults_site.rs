@@ -151,7 +151,7 @@ fn gone<T>(what: &Weak<T>) {
     let until = Instant::now() + HANGS;
     while what.strong_count() > 0 {
         assert!(Instant::now() < until, "somebody has it still");
-        std::thread::sleep(Duration::from_micros(200));
+        std::thread::park_timeout(Duration::from_micros(200));
     }
 }
 
