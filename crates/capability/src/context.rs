@@ -112,19 +112,22 @@ pub struct Context {
     pub client: Option<Box<str>>,
     /// The handle that came beside the arguments.
     pub handle: Option<Box<str>>,
+    /// The SHA-256 of the connection's own id, in hexadecimal, where its transport outlives a server; for the transport to
+    /// set.
+    pub carrier: Option<Box<str>>,
 }
 
 impl Context {
     /// Makes the context of calls by a connection.
     #[must_use]
     pub fn of_peer(shared: Arc<Shared>, peer: Peer) -> Self {
-        Self { shared, peer: Some(peer), client: None, handle: None }
+        Self { shared, peer: Some(peer), client: None, handle: None, carrier: None }
     }
 
     /// Makes the context of a call without a connection; `handle` is what came beside its arguments.
     #[must_use]
     pub fn without_peer(shared: Arc<Shared>, handle: Option<&str>) -> Self {
-        Self { shared, peer: None, client: None, handle: handle.map(Into::into) }
+        Self { shared, peer: None, client: None, handle: handle.map(Into::into), carrier: None }
     }
 }
 

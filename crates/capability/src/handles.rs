@@ -334,6 +334,7 @@ impl Handles {
                 client: None,
                 handle: Some(&hash),
                 again: true,
+                carrier: None,
             };
             if let Err(error) = board.attach_with(request) {
                 if !matches!(error, BoardError::NotFound { .. }) {

@@ -45,7 +45,7 @@ pub(crate) enum AgentCommand {
 pub(crate) enum Command {
     #[command(flatten)]
     Agent(AgentCommand),
-    /// Serve this checkout over HTTP, until it is stopped.
+    /// Serve this checkout over HTTP, until it is stopped; or see to the server that runs for it.
     Serve(Serve),
     /// Read the session records of this repository.
     #[command(subcommand)]
@@ -66,6 +66,10 @@ pub(crate) struct Mcp {
     /// [default: 8741].
     #[arg(long, value_name = "N")]
     pub(crate) http_port: Option<u16>,
+    /// Serve this client by itself: share no server with other clients of this checkout, and answer over HTTP only
+    /// where --http-port is given.
+    #[arg(long)]
+    pub(crate) standalone: bool,
     #[command(flatten)]
     pub(crate) http: HttpArgs,
     #[command(flatten)]
@@ -73,7 +77,16 @@ pub(crate) struct Mcp {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Serve {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
+    /// Run in a session of its own, and end where another process is the server of this checkout already.
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
+    /// Go on where the server has left that started this process, until nobody is left whom it served.
+    #[arg(long, hide = true)]
+    pub(crate) take_over: bool,
     /// The loopback address to answer at, or `localhost` for both [default: both].
     #[arg(long, value_name = "ADDRESS", default_value = "localhost", hide_default_value = true)]
     pub(crate) host: Listen,
@@ -85,6 +98,25 @@ pub(crate) struct Serve {
     pub(crate) http: HttpArgs,
     #[command(flatten)]
     pub(crate) silence: SilenceArgs,
+}
+
+/// What can be done about the server of this checkout, whoever started it.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Tell how the server of this checkout stands.
+    Status(Answering),
+    /// Start a server for this checkout in the background, unless one answers already, and tell how it stands.
+    Ensure(Answering),
+    /// End the server of this checkout, and all episodes of its connections with it.
+    Stop(Answering),
+}
+
+/// How a command answers.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Answering {
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,6 @@ mod demo;
 mod doctor;
 mod episodes;
 mod generate;
-mod house;
 mod mcp;
 mod serve;
 mod sessions;

@@ -43,6 +43,7 @@ pub mod peers {
 
 mod args;
 mod commands;
+mod detached;
 mod input;
 mod output;
 mod reference;

@@ -8,12 +8,16 @@ mod show;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use majordomus_capability::{Capability, Context, Reach, Registry, Shared};
 use majordomus_episodes_core::board::EpisodeBoard;
 use majordomus_episodes_core::peers::PeerBoard;
+use majordomus_records::Published;
 use serde_json::Value;
+
+pub(crate) use call::{NoServer, START_ONE};
 
 use crate::args::{Cli, Command};
 use crate::output;
@@ -87,12 +91,27 @@ pub(crate) fn run(asked: &Registered) -> anyhow::Result<ExitCode> {
             call::Server::of_this_checkout()?.call(&call::Request::new(capability, &arguments))?
         }
     };
-    if asked.matches.get_flag(JSON) {
-        output::json(&answer)?;
-    } else {
-        output::print(&show::text(capability.output(), &answer))?;
-    }
+    told(capability, &answer, asked.matches.get_flag(JSON))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The capability that tells how a server stands.
+pub(crate) const STATUS: &str = "server.status";
+
+/// How the server that was published stands, by its own word; nothing where it gives none within `patience`, or another
+/// one answers there.
+pub(crate) fn status(published: &Published, patience: Duration) -> Option<Value> {
+    call::Server::told(published, patience).ok().map(|(_, answer)| answer)
+}
+
+/// Prints the answer of a capability of the catalogue.
+pub(crate) fn print(id: &str, answer: &Value, json: bool) -> anyhow::Result<()> {
+    let registry = majordomus_capability::catalogue();
+    told(registry.capability(id).expect("it is in the catalogue"), answer, json)
+}
+
+fn told(capability: &Capability, answer: &Value, json: bool) -> anyhow::Result<()> {
+    if json { output::json(answer) } else { output::print(&show::text(capability.output(), answer)) }
 }
 
 /// The flag that every command that reads has.

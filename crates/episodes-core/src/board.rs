@@ -120,7 +120,8 @@ impl EpisodeBoard {
     /// episode that is not on the board afterwards, because the id is none or an earlier one under it will not close,
     /// is returned detached and without a peer.
     pub fn attach(&self, peer: &Peer, external_id: &str, provider: &str) -> (ConnectionEpisode, bool) {
-        let request = AttachRequest { peer, external_id, provider, client: None, handle: None, again: false };
+        let request =
+            AttachRequest { peer, external_id, provider, client: None, handle: None, again: false, carrier: None };
         match self.attach_with(request) {
             Ok(attached) => (attached.episode, attached.resumed),
             Err(error) => self.refused(&request, &error),
@@ -132,7 +133,8 @@ impl EpisodeBoard {
     /// A new id opens an episode; a detached one is resumed; one that another peer holds is taken over; attaching again
     /// to what the peer holds changes nothing, but with a new handle it is one more attachment. What the peer held under
     /// another id is detached. Whom an earlier server knew ([`AttachRequest::again`]) goes on where it was: that is no
-    /// attachment, opens nothing and takes nothing over.
+    /// attachment, opens nothing and takes nothing over. By its carrier alone it comes back without a word of its client's,
+    /// so that this is no evidence either.
     ///
     /// What holds the episode from then on is a [`Transport::Stdio`] process itself, and
     /// for any other peer its streams: see [`hold`](Self::hold).
@@ -153,6 +155,7 @@ impl EpisodeBoard {
             client: request.client.map(Into::into),
             handle: request.handle.map(Into::into),
             again: request.again,
+            carrier: request.carrier.map(Into::into),
         };
         let patience = self.patience();
         let mut ended = None;
@@ -273,6 +276,31 @@ impl EpisodeBoard {
     pub fn adopt(&self, adopted: Adopted) {
         let mut machine = self.shared.lock();
         machine.adopt(adopted, self.shared.now());
+    }
+
+    /// Gives an episode back to the connection that held it when an earlier server died: no attachment, no evidence, and
+    /// nothing is opened. It is put on the board as `adopted` says, unless it is there.
+    ///
+    /// # Errors
+    /// [`BoardError::HeldByOther`] where another peer holds it; [`BoardError::NotFound`] where somebody else has attached
+    /// since, or it is over; [`BoardError::Unavailable`] as for [`attach_with`](Self::attach_with).
+    pub fn restore(&self, peer: &Peer, adopted: Adopted, carrier: &str) -> Result<Attached, BoardError> {
+        let key = adopted.key.clone();
+        self.adopt(adopted);
+        self.attach_with(AttachRequest {
+            peer,
+            external_id: key.external_id.as_str(),
+            provider: key.provider.as_str(),
+            client: None,
+            handle: None,
+            again: true,
+            carrier: Some(carrier),
+        })
+    }
+
+    /// Notes that `peer` ended an episode at an earlier server, so that asking again gives that answer again.
+    pub fn recall(&self, peer: &Peer, closed: Closed) {
+        self.shared.lock().recall(peer.id(), closed);
     }
 
     /// Lists the episodes: held ones first, then those that wait, each by when they were opened, then by key.

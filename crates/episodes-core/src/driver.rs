@@ -42,8 +42,13 @@ pub struct Opening {
     /// The SHA-256 of the handle that was minted for this attachment, in hexadecimal. It is to become durable, and
     /// earlier ones stay good.
     pub handle: Option<String>,
-    /// Whether this is whom an earlier server knew, by its handle: another connection, and no further attachment.
+    /// Whether this is whom an earlier server knew, by its handle or its carrier: another connection, and no further
+    /// attachment.
     pub again: bool,
+    /// The SHA-256 of the connection's own id, in hexadecimal, where its transport outlives a server. It is to become
+    /// durable, so that the next server knows who comes back; with [`again`](Self::again) and no handle it is by this
+    /// that an earlier one knew it, and then nothing is evidence.
+    pub carrier: Option<String>,
     /// Whether it was taken from another connection of this process that still held it. Of those the board knows better
     /// than the repository who does.
     pub took_over: bool,

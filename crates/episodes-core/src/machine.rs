@@ -73,6 +73,15 @@ pub(crate) struct Wish {
     pub(crate) handle: Option<String>,
     /// Whether it is whom an earlier server knew.
     pub(crate) again: bool,
+    /// The hash of its connection's own id, where that outlives a server.
+    pub(crate) carrier: Option<String>,
+}
+
+impl Wish {
+    /// Whether an earlier server knew it by its carrier: it takes its seat back without a word of its client's.
+    fn is_silent(&self) -> bool {
+        self.again && self.handle.is_none() && self.carrier.is_some()
+    }
 }
 
 /// What comes next for somebody who attaches.
@@ -144,7 +153,7 @@ impl Machine {
         let overdue = self.overdue(slot, self.counted());
         let answered = matches!(entry.record, Record::Recorded | Record::Nothing);
         if holds && !overdue && answered && wish.handle.is_none() {
-            return Ok(self.hold_on(slot, now));
+            return Ok(self.hold_on(slot, wish, now));
         }
         if entry.call.is_some() {
             return Ok(Attach::Wait);
@@ -259,9 +268,9 @@ impl Machine {
     }
 
     /// Answers a repeated attach as the first one was.
-    fn hold_on(&mut self, slot: u32, now: i64) -> Attach {
-        if let Some(holder) = self.entries.of(slot).holder {
-            self.touch_held(holder);
+    fn hold_on(&mut self, slot: u32, wish: &Wish, now: i64) -> Attach {
+        if !wish.is_silent() {
+            self.touch_held(wish.peer);
         }
         let entry = self.entries.of(slot);
         Attach::Held(Box::new(Attached {
@@ -278,7 +287,12 @@ impl Machine {
     /// Whom an earlier server knew takes nothing from those who came since.
     fn takeover(&self, slot: u32, wish: &Wish, now: i64) -> Result<Option<Takeover>, BoardError> {
         let entry = self.entries.of(slot);
-        let Some(from) = self.shown_holder(slot) else { return Ok(None) };
+        let Some(from) = self.shown_holder(slot) else {
+            // Whoever came last in this process is known here, and is not put out for whom the repository refuses.
+            let other = entry.last_holder.is_some() && entry.joining.carrier != wish.carrier;
+            let refused = wish.is_silent() && other;
+            return if refused { Err(BoardError::NotFound { key: entry.key.clone() }) } else { Ok(None) };
+        };
         if wish.again {
             return Err(BoardError::HeldByOther { key: entry.key.clone(), peer: from });
         }
@@ -301,7 +315,9 @@ impl Machine {
         }
         // Also where it is no take-over, since nothing was heard for a while.
         if let Some(from) = self.entries.of(slot).holder {
-            self.seats.lose(from);
+            if let Some(remains) = self.seats.lose(from) {
+                self.entries.of_mut(slot).evidence = remains.evidence;
+            }
             self.taken_by.insert(from, wish.peer);
         }
         self.memories.remove(&wish.peer);
@@ -309,10 +325,12 @@ impl Machine {
         let entry = self.entries.of_mut(slot);
         entry.holder = Some(wish.peer);
         entry.last_holder = Some(wish.peer);
-        entry.witnessed = true;
+        // Of whom takes its seat back this process has seen nothing yet.
+        entry.witnessed |= !wish.is_silent();
         entry.takeover = takeover;
         entry.wait = None;
-        entry.joining = Joining { handle: None, again: wish.again, took_over: takeover.is_some() };
+        let carrier = wish.carrier.clone();
+        entry.joining = Joining { handle: None, again: wish.again, carrier, took_over: takeover.is_some() };
         self.sit(slot, wish, !wish.again, now);
         // The opening first: somebody waits for it.
         let open = self.begin_open(slot, false);
@@ -327,16 +345,19 @@ impl Machine {
     /// Seats the peer once more at what it holds: an opening that failed is tried again, or a handle was minted.
     fn sit_again(&mut self, slot: u32, wish: &Wish, now: i64) -> Attach {
         if wish.handle.is_some() {
-            self.entries.of_mut(slot).joining = Joining { again: wish.again, ..Joining::default() };
+            let carrier = wish.carrier.clone();
+            self.entries.of_mut(slot).joining = Joining { again: wish.again, carrier, ..Joining::default() };
         }
         self.sit(slot, wish, wish.handle.is_some() && !wish.again, now);
         let open = self.begin_open(slot, false);
         Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None }))
     }
 
-    /// Gives the peer its seat, with this attachment as evidence, whether it counts or not.
+    /// Gives the peer its seat, with this attachment as evidence, whether it counts or not; unless it only takes its seat
+    /// back.
     fn sit(&mut self, slot: u32, wish: &Wish, counts: bool, now: i64) {
-        self.seats.hold(wish.peer, slot, now);
+        let evidence = if wish.is_silent() { self.evidence(slot) } else { now };
+        self.seats.hold(wish.peer, slot, evidence);
         let hold = self.hold_of(wish.peer, wish.by_process);
         let entry = self.entries.of_mut(slot);
         (entry.hold, entry.by_process) = (hold, wish.by_process);
@@ -364,9 +385,9 @@ impl Machine {
         let peer = entry.last_holder.expect("only an episode that was attached in this process is opened");
         entry.record = Record::Asked;
         entry.retry_at = None;
-        let Joining { handle, again, took_over } = entry.joining.clone();
+        let Joining { handle, again, carrier, took_over } = entry.joining.clone();
         let client = entry.client.clone();
-        let opening = Opening { key: entry.key.clone(), peer, client, handle, again, took_over, ago };
+        let opening = Opening { key: entry.key.clone(), peer, client, handle, again, carrier, took_over, ago };
         self.begin(slot, Work::Open(opening), background)
     }
 

@@ -22,6 +22,7 @@ mod socket;
 
 use std::fmt;
 use std::io;
+use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -33,6 +34,7 @@ use majordomus_capability::project::mcp::Tools;
 use majordomus_capability::{Shared, project};
 use majordomus_episodes_core::HANDLE_IDLE;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
+use majordomus_episodes_core::peers::{PeerInfo, Transport};
 use majordomus_records::clock::rfc3339;
 use tokio::sync::{Semaphore, watch};
 
@@ -40,7 +42,9 @@ pub use bind::{BindError, Bound, DEFAULT_PORT, Listen, Port};
 pub use guard::Allowed;
 pub use pace::PaceLimits;
 
-use sessions::Sessions;
+use crate::protocol::{Handed, Session};
+use pace::Pace;
+use sessions::{Live, Sessions};
 
 /// What a server answers with.
 #[non_exhaustive]
@@ -59,6 +63,8 @@ pub struct HttpOptions {
     pub diagnostics: Arc<dyn Fn(&str) + Send + Sync>,
     /// How much and how long.
     pub limits: HttpLimits,
+    /// The sessions that another process has left.
+    pub sessions: Vec<Handed>,
 }
 
 impl HttpOptions {
@@ -73,6 +79,7 @@ impl HttpOptions {
             clock: Arc::new(SystemClock),
             diagnostics: Arc::new(|_| {}),
             limits: HttpLimits::default(),
+            sessions: Vec::new(),
         }
     }
 }
@@ -154,8 +161,19 @@ struct Server {
 }
 
 impl Server {
+    /// Goes on with sessions that another process has left.
+    fn go_on(&self, sessions: &[Handed]) {
+        for handed in sessions {
+            let session = Session::new(self.shared.clone(), self.tools.clone(), Transport::Http);
+            if let (Some(id), Some(session)) = (sessions::read_id(handed.id.as_bytes()), session.go_on(handed)) {
+                let now = self.now();
+                self.sessions.add(id, Live::new(session, Pace::new(self.limits.pace, now)), now);
+            }
+        }
+    }
+
     fn new(options: HttpOptions, bound: &Bound) -> Self {
-        let HttpOptions { shared, tools, instance, allowed, clock, diagnostics: _, limits } = options;
+        let HttpOptions { shared, tools, instance, allowed, clock, diagnostics: _, limits, sessions: _ } = options;
         let started_at = rfc3339(clock.now().wall_ms);
         // A second server of one process would tell of the first one's standing; nobody starts one.
         let _ = shared.standing.set(Standing { instance: instance.clone(), url: bound.url(), started_at });
@@ -190,6 +208,7 @@ impl Server {
 pub struct HttpServer {
     server: Arc<Server>,
     url: String,
+    listeners: Vec<TcpListener>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -204,8 +223,10 @@ impl fmt::Debug for HttpServer {
 /// # Errors
 /// The operating system's, for want of threads or descriptors.
 pub fn serve_http(bound: Bound, options: HttpOptions) -> io::Result<HttpServer> {
-    let (url, diagnostics) = (bound.url(), options.diagnostics.clone());
+    let (url, diagnostics, listeners) = (bound.url(), options.diagnostics.clone(), bound.again()?);
+    let left = options.sessions.clone();
     let server = Arc::new(Server::new(options, &bound));
+    server.go_on(&left);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
         .thread_name("http")
@@ -217,7 +238,7 @@ pub fn serve_http(bound: Bound, options: HttpOptions) -> io::Result<HttpServer> 
         // What still hangs in a driver is not waited for any longer.
         runtime.shutdown_background();
     })?;
-    Ok(HttpServer { server, url, thread: Some(thread) })
+    Ok(HttpServer { server, url, listeners, thread: Some(thread) })
 }
 
 impl HttpServer {
@@ -239,6 +260,15 @@ impl HttpServer {
         self.server.sessions.streams()
     }
 
+    /// Whether somebody calls still: a session with a stream, or one or a handle that was heard within `grace`.
+    #[must_use]
+    pub fn has_callers(&self, grace: Duration) -> bool {
+        let Server { shared, sessions, .. } = &*self.server;
+        let heard =
+            |peer: &PeerInfo| peer.transport == Transport::Handle && peer.last_activity_seconds_ago < grace.as_secs();
+        sessions.streams() > 0 || sessions.was_heard(grace, self.server.now()) || shared.peers.list().iter().any(heard)
+    }
+
     /// Ends sessions that have said nothing for too long; to be called now and then.
     pub fn expire_sessions(&self) {
         self.server.sessions.expire(self.server.limits.session_idle, self.server.now());
@@ -250,12 +280,28 @@ impl HttpServer {
         self.end();
     }
 
-    fn end(&mut self) {
+    /// Stops in the same way, but for the sockets, which go on listening, and the sessions: both are for another process.
+    /// Handles stand in the event logs.
+    pub fn hand_over(mut self) -> (Vec<TcpListener>, Vec<Handed>) {
+        self.stop_answering();
+        let sessions = self.server.sessions.hand_over();
+        (std::mem::take(&mut self.listeners), sessions)
+    }
+
+    fn stop_answering(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.server.shared.stop();
         self.server.stopping.send_replace(true);
         // Where it panicked there is nothing left to wait for.
         let _ = thread.join();
+    }
+
+    fn end(&mut self) {
+        self.listeners.clear();
+        if self.thread.is_none() {
+            return;
+        }
+        self.stop_answering();
         self.server.sessions.end_all();
         self.server.shared.handles.end_all();
     }

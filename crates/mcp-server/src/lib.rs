@@ -6,6 +6,8 @@
 //! - [`protocol`] is pure: the bytes of one line go in, the bytes to write come out.
 //! - [`stdio`] moves the bytes of a process's standard streams, watches for signals and deadlines, and never blocks.
 //! - [`http`] serves many callers at once: sessions, handles, and whoever only asks.
+//! - [`sharing`] serves the clients of other processes over a socket; [`bridge`] is the other end of it.
+//! - [`house`] is all that a server has besides its connections.
 //! - [`threads`] executes a board's driver calls, so that a slow disk costs its caller a bounded time.
 //!
 //! ```
@@ -29,14 +31,19 @@
 //! exactly once and in arrival order; a lost connection detaches its episode and never closes it; memory is bounded
 //! whatever the client sends or does not read.
 
+pub mod bridge;
+pub mod house;
 pub mod http;
 mod keeper;
 pub mod protocol;
+pub mod sharing;
 pub mod stdio;
 pub mod threads;
 
+pub use bridge::{BridgeOptions, run_bridge};
+pub use house::{HEAD_START, House, HouseOptions};
 pub use http::{HttpOptions, HttpServer, serve_http};
 pub use keeper::Keeper;
 pub use protocol::Session;
-pub use stdio::{Ended, StdioError, StdioOptions, exit_within, serve_stdio};
+pub use stdio::{Ended, StdioError, StdioOptions, exit_within, on_standard_streams, serve_streams};
 pub use threads::Threads;

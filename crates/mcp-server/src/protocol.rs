@@ -6,9 +6,11 @@
 mod frame;
 mod initialize;
 mod reply;
+mod returning;
 
 use std::borrow::Cow;
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use majordomus_capability::project::mcp::{Call, Revision, Tools};
@@ -17,6 +19,8 @@ use majordomus_episodes_core::board::Touch;
 use majordomus_episodes_core::peers::{Peer, Transport};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+pub use returning::Handed;
 
 pub use frame::BATCH_MAX;
 pub(crate) use frame::{Called, Era, Frame, Line, Request, read};
@@ -46,6 +50,8 @@ pub struct Session {
     peer: Peer,
     revision: Option<Revision>,
     notice: Mutex<Option<Box<str>>>,
+    /// Whoever serves this client next goes on with its episode.
+    given_up: AtomicBool,
 }
 
 impl Session {
@@ -54,7 +60,15 @@ impl Session {
     pub fn new(shared: Arc<Shared>, tools: Arc<Tools>, transport: Transport) -> Self {
         let peer = shared.peers.attach(transport);
         let context = Context::of_peer(shared, peer.clone());
-        Self { tools, context, peer, revision: None, notice: Mutex::default() }
+        let (notice, given_up) = (Mutex::default(), AtomicBool::new(false));
+        Self { tools, context, peer, revision: None, notice, given_up }
+    }
+
+    /// Makes the session one whose connection a later server would know again: by what is kept of its id.
+    #[must_use]
+    pub fn carried_by(mut self, carrier: &str) -> Self {
+        self.context.carrier = Some(carrier.into());
+        self
     }
 
     /// This session's name on the boards.
@@ -131,8 +145,17 @@ impl Session {
         out.push(b'\n');
     }
 
+    /// Leaves the session to whoever serves this client next, with the episode that it holds: it is neither detached nor
+    /// said to have been let go.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
     /// Ends the session: its peer leaves, and the episode that it held waits for its client. Repeated, it does nothing.
     pub fn end(&self) {
+        if self.given_up.load(Ordering::Acquire) {
+            return;
+        }
         self.context.shared.peers.detach(&self.peer);
         self.context.shared.board.detach(&self.peer);
     }
@@ -179,6 +202,11 @@ impl Session {
                  majordomus_session_attach again to go on with a new one."
                 .into(),
         };
+        self.note(notice);
+    }
+
+    /// What the client's next result is to say besides.
+    fn note(&self, notice: String) {
         *self.notice() = Some(notice.into());
     }
 

@@ -5,11 +5,11 @@
 //! and kill within milliseconds. So whatever was answered is durable by then, all three ways do the same, and leaving
 //! takes no write.
 
-mod ends;
-mod lines;
-mod queue;
+pub(crate) mod ends;
+pub(crate) mod lines;
+pub(crate) mod queue;
 mod serve;
-mod watchdog;
+pub(crate) mod watchdog;
 
 use std::fmt;
 use std::io;
@@ -20,6 +20,9 @@ use std::time::Duration;
 use majordomus_capability::Shared;
 use majordomus_capability::project::mcp::Tools;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
+
+use crate::protocol::Session;
+use crate::sharing::host::Parting;
 
 use watchdog::Watchdog;
 
@@ -40,6 +43,10 @@ pub struct StdioOptions {
     pub diagnostics: Box<dyn Fn(&str) + Send + Sync>,
     /// How much and how long.
     pub limits: Limits,
+    /// The session, where it has begun already.
+    pub session: Option<Session>,
+    /// Where it stands why `stop` ends the session, if not because its client is to go.
+    pub parting: Option<Arc<Parting>>,
 }
 
 impl StdioOptions {
@@ -53,6 +60,8 @@ impl StdioOptions {
             clock: Arc::new(SystemClock),
             diagnostics: Box::new(|_| {}),
             limits: Limits::default(),
+            session: None,
+            parting: None,
         }
     }
 }
@@ -132,22 +141,22 @@ pub struct Streams {
     pub stop: OwnedFd,
 }
 
-/// Serves one session on the standard streams, until the client closes them or TERM, INT or HUP comes.
+/// Has `serve` serve one session on the standard streams, until the client closes them or TERM, INT or HUP comes.
 ///
 /// Takes those signals over for the rest of the process's life. When it returns, the process should end; whatever it
-/// still does or hangs in, it ends by itself within 2 s of the first signal, before or after the return.
+/// still does or hangs in, it ends by itself within `patience` of the first signal, before or after the return.
 ///
 /// # Errors
 /// [`StdioError`], before anything is read or written.
-pub fn serve_stdio(options: StdioOptions) -> Result<Ended, StdioError> {
-    let mut watchdog = Watchdog::install(options.limits.patience).map_err(StdioError::Signals)?;
+pub fn on_standard_streams<T>(patience: Duration, serve: impl FnOnce(Streams) -> T) -> Result<T, StdioError> {
+    let mut watchdog = Watchdog::install(patience).map_err(StdioError::Signals)?;
     let stop = watchdog.stop().ok_or_else(|| StdioError::Signals(io::ErrorKind::NotFound.into()))?.into();
     let own = |fd: &dyn AsFd| fd.as_fd().try_clone_to_owned().map_err(StdioError::Streams);
     let streams = Streams { input: own(&io::stdin())?, output: own(&io::stdout())?, stop };
-    let ended = serve_streams(options, streams);
+    let served = serve(streams);
     // What the caller does before it exits is watched over too.
     std::mem::forget(watchdog);
-    Ok(ended)
+    Ok(served)
 }
 
 /// Serves one session on any descriptors: pipes, sockets, files or terminals. It never waits on one of them alone.

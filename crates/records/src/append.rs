@@ -59,6 +59,8 @@ impl Store {
             took_over: false,
             handle: None,
             again: false,
+            carrier: None,
+            after: None,
             opened: None,
             ended: None,
             facts: None,

@@ -108,6 +108,8 @@ pub struct Event<'a> {
     pub handle: Option<&'a str>,
     /// Whether it is whom an earlier server knew who attaches.
     pub again: bool,
+    /// The hash of the connection's own id, where its transport outlives a server.
+    pub carrier: Option<&'a str>,
     /// Whether it was taken from another connection of this process that still held it.
     pub took_over: bool,
     /// Whether an operator asked for the end.
@@ -146,6 +148,7 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
         client: None,
         handle: None,
         again: false,
+        carrier: None,
         took_over: false,
         by_operator: false,
         last_evidence_ago: None,
@@ -214,6 +217,7 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
                 is_resume: event.source.is_some_and(|source| event.provider.is_switch(source)),
                 handle: event.handle,
                 again: event.again,
+                carrier: event.carrier,
                 took_over: event.took_over,
                 ago: event.last_evidence_ago.unwrap_or_default(),
             };

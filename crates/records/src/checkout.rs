@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gix_discover::repository;
+use sha2::{Digest, Sha256};
 
+use crate::clock::hex_prefix;
 use crate::line::Head;
 
 /// One checkout of a git repository.
@@ -55,6 +57,21 @@ impl Checkout {
         let common_dir = common_dir(&git_dir);
         let name = if common_dir == git_dir { "main".into() } else { linked_name(&git_dir) };
         Ok(Self { worktree, git_dir, common_dir, name })
+    }
+
+    /// What stands for the checkout where its path would say too much: the first 16 hexadecimal digits of the SHA-256 of
+    /// its git directory's path.
+    #[must_use]
+    pub fn id(&self) -> String {
+        hex_prefix(&Sha256::digest(self.git_dir.as_os_str().as_encoded_bytes()), 8)
+    }
+
+    /// What a person calls it: its folder, and for a linked worktree its name too.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let folder = self.worktree.as_deref().unwrap_or(&self.common_dir).file_name();
+        let folder = folder.unwrap_or_default().to_string_lossy();
+        if self.git_dir == self.common_dir { folder.into_owned() } else { format!("{folder} (worktree {})", self.name) }
     }
 
     /// Names what is left of a linked worktree that was removed: its state, whose records go to the main worktree.

@@ -89,6 +89,7 @@ impl RecordDriver {
             client: with.client,
             handle: with.handle,
             again: with.again,
+            carrier: with.carrier,
             took_over: with.took_over,
             by_operator: with.by_operator,
             last_evidence_ago: with.last_evidence_ago,
@@ -140,6 +141,7 @@ struct With<'a> {
     client: Option<&'a str>,
     handle: Option<&'a str>,
     again: bool,
+    carrier: Option<&'a str>,
     took_over: bool,
     reason: Option<CloseReason>,
     by_operator: bool,
@@ -154,6 +156,7 @@ impl EpisodeDriver for RecordDriver {
             client: opening.client.as_deref(),
             handle: opening.handle.as_deref(),
             again: opening.again,
+            carrier: opening.carrier.as_deref(),
             took_over: opening.took_over,
             last_evidence_ago: Some(opening.ago),
             ..With::default()

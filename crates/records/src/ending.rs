@@ -137,7 +137,7 @@ impl Store {
                             let ago = own.last_evidence_ago;
                             length += self.catch_up(&mut at, &mut log, &now, ago, connection)?;
                         }
-                        self.silence_line(judged, now)?
+                        self.silence_line(&log, judged, now)?
                     }
                 },
                 Ending::Said { outcome, reason, witness, holder, last_evidence_ago } => {
@@ -159,6 +159,9 @@ impl Store {
                         length += self.catch_up(&mut at, &mut log, &now, ago, connection.clone())?;
                     }
                     let mut line = self.line(Kind::End, now, witness)?;
+                    if matches!(witness, Witness::Connection | Witness::Shutdown) {
+                        line.after = joined_last(&log);
+                    }
                     line.connection = ours.or_else(|| holder.map(Into::into));
                     line.redacting(|line, redact| {
                         line.ended = Some(Ended { outcome, reason: redact(reason), judged_ms: None });
@@ -208,8 +211,9 @@ impl Store {
         Ok(bytes.len() as u64)
     }
 
-    pub(crate) fn silence_line(&self, judged: Duration, now: Stamp) -> Result<Line, StoreError> {
+    pub(crate) fn silence_line(&self, log: &Log, judged: Duration, now: Stamp) -> Result<Line, StoreError> {
         let mut line = self.line(Kind::End, now, Witness::Reaper)?;
+        line.after = joined_last(log);
         line.ended =
             Some(Ended { outcome: EndOutcome::Interrupted, reason: "expired".into(), judged_ms: Some(millis(judged)) });
         Ok(line)
@@ -243,6 +247,12 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Whose being there an end is about. What hooks drew is not read whole, and what joins it is their client itself.
+fn joined_last(log: &Log) -> Option<String> {
+    let by_connection = log.start.as_ref().is_some_and(|start| start.witness == Witness::Connection);
+    log.joined_last().filter(|_| by_connection)
 }
 
 /// Whether a log ends with what a holder says now: an earlier call of its own wrote the line and could not tell so.

@@ -10,18 +10,23 @@ use majordomus_episodes_core::EpisodeKey;
 
 use crate::append::READ_MOST;
 use crate::disk::Open;
+use crate::line::EndOutcome;
 use crate::log::Log;
+use crate::returning::EndedBy;
 use crate::state;
 use crate::store::Store;
 
 /// How long after an end a sign of life is a hook that came late, rather than a new sitting.
 const JUST: Duration = Duration::from_secs(10);
 
-/// One line: the key's hash, the session's id, and when its end was written.
+/// One line: the key's hash, the session's id, and when its end was written; where its last connection had one, its
+/// carrier; and where that ended it on purpose, what it was told.
 struct Entry<'a> {
     key: &'a str,
     session_id: &'a str,
     ended_ms: i64,
+    carrier: Option<&'a str>,
+    told: Option<EndedBy>,
 }
 
 impl Store {
@@ -31,7 +36,15 @@ impl Store {
         let path = state::history(root, &start.opened.key);
         // Silence ends nothing at a moment that a sign of life could be late for.
         let ended_ms = if end.ended.judged_ms.is_some() { 0 } else { end.stamp.wall_ms };
-        let line = format!("{} {} {ended_ms}\n", start.opened.key, start.opened.session_id);
+        // On a line of its own, whatever a write that was cut short has left.
+        let mut line = format!("\n{} {} {ended_ms}", start.opened.key, start.opened.session_id);
+        if let Some(carrier) = &log.carrier {
+            line = format!("{line} {carrier}");
+            if let Some(EndedBy { opened_ms, attachments, outcome, record }) = EndedBy::of(log, carrier) {
+                line = format!("{line} {opened_ms} {attachments} {} {record}", outcome.as_str());
+            }
+        }
+        line.push('\n');
         let folder = path.parent().unwrap_or(root);
         let noted = self
             .disk
@@ -63,11 +76,34 @@ impl Store {
     }
 }
 
+impl Store {
+    /// What a carrier was told that ended its session of a key on purpose, if that is the last one of that key it had.
+    pub(crate) fn ended_by(&self, key: &EpisodeKey, carrier: &str) -> Option<EndedBy> {
+        let hash = state::key_hash(key);
+        self.state.roots().iter().find_map(|root| {
+            let bytes = self.disk.read(&state::history(root, &hash), READ_MOST).ok()?;
+            entries(&bytes).filter(|entry| entry.key == hash && entry.carrier == Some(carrier)).last()?.told
+        })
+    }
+}
+
 fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let lines = bytes.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
     lines.filter_map(|line| {
         let mut words = line.split(' ');
         let (key, session_id, ended_ms) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
-        state::is_session_id(session_id).then_some(Entry { key, session_id, ended_ms })
+        let carrier = words.next();
+        let told = told(words);
+        state::is_session_id(session_id).then_some(Entry { key, session_id, ended_ms, carrier, told })
+    })
+}
+
+fn told<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<EndedBy> {
+    Some(EndedBy {
+        opened_ms: words.next()?.parse().ok()?,
+        attachments: words.next()?.parse().ok()?,
+        outcome: EndOutcome::of(words.next()?)?,
+        // Made of digits and slugs, it has no space in it.
+        record: words.next()?.into(),
     })
 }

@@ -31,6 +31,9 @@ pub struct Joining<'a> {
     pub handle: Option<&'a str>,
     /// Whether this is whom an earlier server knew, so that it is no further attachment.
     pub again: bool,
+    /// The SHA-256 of the connection's own id, where its transport outlives a server; without a handle it is by this that an
+    /// earlier server knew it.
+    pub carrier: Option<&'a str>,
     /// Whether it was taken from another connection of this process that still held it.
     pub took_over: bool,
     /// How long ago the client showed itself, where that could not be written at once.
@@ -63,6 +66,19 @@ pub enum Marked {
     JustEnded(String),
 }
 
+impl Joining<'_> {
+    /// Whether a log shows that this is whom an earlier server knew: by its handle, or since nobody else has joined since.
+    fn is_known(&self, log: &Log) -> bool {
+        let by_handle = |handle: &str| log.handles.iter().any(|known| known == handle);
+        log.start.is_some() && (self.handle.is_some_and(by_handle) || self.is_last_carrier(log))
+    }
+
+    /// Whether it came last, whichever server it was at.
+    fn is_last_carrier(&self, log: &Log) -> bool {
+        self.carrier.is_some() && self.carrier == log.carrier.as_deref()
+    }
+}
+
 impl Store {
     /// Starts the episode of a key, or joins the one that is open.
     ///
@@ -81,7 +97,7 @@ impl Store {
     ) -> Result<Joined, StoreError> {
         let connection = joining.connection.map(|(holder, number)| format!("{}-{number}", holder.id()));
         let mut roots = self.state.roots();
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let Some(mut at) = self.open_in(roots, key, !joining.again)? else {
                 if joining.again {
                     return Err(StoreError::Gone);
@@ -93,8 +109,12 @@ impl Store {
             if self.ended_before(&mut at, &log, length, &now, &mut before)? {
                 continue;
             }
-            let good = |handle: &str| log.start.is_some() && log.handles.iter().any(|known| known == handle);
-            if joining.again && !joining.handle.is_some_and(good) {
+            if joining.again && !joining.is_known(&log) {
+                return Err(StoreError::Gone);
+            }
+            let same = connection.is_some() && log.connection == connection;
+            if attempt > 0 && !same && joining.is_last_carrier(&log) {
+                // While this server was stopped, its client has gone on at another one.
                 return Err(StoreError::Gone);
             }
             if let Some((holder, _)) = joining.connection
@@ -105,13 +125,19 @@ impl Store {
                 }
                 return Err(error);
             }
-            let same = connection.is_some() && log.connection == connection;
             // Never before what stands in the log already.
             let ago = log.silent_for(&now).map_or(joining.ago, |silent| silent.min(joining.ago));
             let mut line = self.line(Kind::Start, now.before(ago), witness)?;
+            line.again = joining.again;
+            line.handle = joining.handle.map(Into::into);
+            line.carrier = joining.carrier.map(Into::into);
+            line.after = log.joined_last().filter(|_| joining.carrier.is_some());
+            if let (true, Some((stamp, at))) = (line.is_silent(), &log.last_evidence) {
+                // Nothing of its client was seen: an end for silence is still counted from, and looks at, what was.
+                (line.stamp, line.at, line.redactions) = (stamp.clone(), at.clone(), 0);
+            }
             line.connection.clone_from(&connection);
             line.grace_ms = connection.is_some().then(|| millis(self.policy.own_grace()));
-            line.handle = joining.handle.map(Into::into);
             line.redacting(|line, redact| {
                 line.client = joining.client.map(&mut *redact);
                 line.source = joining.source.map(redact);
@@ -125,7 +151,6 @@ impl Store {
                     return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));
                 }
                 line.kind = if joining.is_mark { Kind::Activity } else { Kind::Attach };
-                line.again = joining.again;
                 line.took_over = !joining.is_mark && self.is_taken_over(&log, joining, &now);
             } else {
                 let session_id = state::session_id(line.stamp.wall_ms, random()?);
@@ -171,6 +196,10 @@ impl Store {
     /// Whether joining takes the episode from a connection that still holds it. Of its own connections a process knows
     /// that better than its file says, which already speaks of the one that joins.
     fn is_taken_over(&self, log: &Log, joining: Joining<'_>, now: &Stamp) -> bool {
+        // Also where a server that is stopped still seems to hold it for whom it was.
+        if joining.again || joining.is_last_carrier(log) {
+            return false;
+        }
         match (joining.connection, &log.connection) {
             (Some((holder, _)), Some(connection)) if is_of(connection, holder.id()) => joining.took_over,
             _ => self.judge(log, now) == Silence::Held,
@@ -275,7 +304,7 @@ impl Store {
             self.retire_or_leave(at, log)?;
             true
         } else if let Silence::Over(judged) = self.judge(log, now) {
-            let line = self.silence_line(judged, now.clone())?;
+            let line = self.silence_line(log, judged, now.clone())?;
             if let Some(log) = self.append(at, log.clone(), length, &line, Durable::Content)? {
                 self.retire_or_leave(at, &log)?;
             }

@@ -6,7 +6,8 @@
 //!
 //! Start with [`store::Store`]: [`joining`] and [`ending`] decide on lines, [`append`] writes them, [`log`] reads them,
 //! [`compose`] makes records of what has
-//! ended, [`recovery`] finishes what nobody is left to finish. [`capture`] is the command that hooks run, and
+//! ended, [`recovery`] finishes what nobody is left to finish, [`returning`] gives back what a server's death has taken
+//! from a connection. [`capture`] is the command that hooks run, and
 //! [`driver`] is how a server's board gets here.
 
 pub mod line;
@@ -18,6 +19,7 @@ pub mod ending;
 pub mod joining;
 pub mod listing;
 pub mod recovery;
+pub mod returning;
 pub mod store;
 
 pub mod serving;
@@ -45,5 +47,6 @@ mod reflog;
 pub use capture::session;
 pub use checkout::{Checkout, NotInGit};
 pub use driver::{RecordDriver, ToolDriver, Unrecorded};
+pub use returning::{EndedBy, Returning};
 pub use serving::{Published, Serving};
 pub use store::{Policy, Store, StoreError};

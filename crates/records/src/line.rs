@@ -80,6 +80,11 @@ impl EndOutcome {
             Self::Interrupted => "interrupted",
         }
     }
+
+    /// Reads that word.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        [Self::Closed, Self::Interrupted].into_iter().find(|outcome| outcome.as_str() == word)
+    }
 }
 
 /// Where HEAD stood.
@@ -173,9 +178,18 @@ pub struct Line {
     /// The SHA-256 of a handle that was minted for this attachment, in hexadecimal; none for a connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// Whether this is whom an earlier server knew, by its handle: another connection, and no further attachment.
+    /// Whether this is whom an earlier server knew, by its handle or else by its carrier: another connection, and no further
+    /// attachment. By its carrier it is no evidence either, and time and HEAD are those of the last one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// The SHA-256 of the connection's own id, in hexadecimal, where its transport outlives a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<String>,
+    /// The id of the line that had joined last when this one was decided on: with a carrier, and in an end that a
+    /// connection's own process or a judge of silence says. Where another one stands between, the end did not happen, nor
+    /// does the joining if that one is of the same carrier: its server was stopped, and the client has gone on at another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// Only in a start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<Opened>,
@@ -196,6 +210,12 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Line {
+    /// Whether a connection only took its seat back at another server: nothing of its client was seen.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.again && self.handle.is_none() && self.carrier.is_some()
+    }
+
     /// Writes the line as it is appended: newline, JSON, newline, so that a torn line before it cannot swallow it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -16,6 +16,8 @@ pub struct Log {
     pub last_evidence: Option<(Stamp, Head)>,
     /// The connection that joined last; `None` for hooks.
     pub connection: Option<String>,
+    /// The carrier of whoever joined last; `None` where they gave none.
+    pub carrier: Option<String>,
     /// How long that connection was promised to be waited for, in milliseconds.
     pub grace_ms: Option<u64>,
     /// The hashes of the handles that are good: those that were minted since somebody else joined last.
@@ -40,6 +42,8 @@ pub struct Log {
     pub skipped: usize,
     /// How many pieces of evidence stand after the start.
     pub evidence_after_start: usize,
+    /// The id of the line that joined last.
+    joined: Option<String>,
     ids: HashSet<String>,
     latest: Option<Stamp>,
 }
@@ -101,6 +105,11 @@ impl Log {
         }
     }
 
+    /// The id of the line that joined last, for lines that are void where another joins before they are written.
+    pub(crate) fn joined_last(&self) -> Option<String> {
+        self.joined.clone()
+    }
+
     /// Tells whether a line with this id counts in the log.
     #[must_use]
     pub fn counts(&self, line_id: &str) -> bool {
@@ -145,15 +154,18 @@ impl Log {
                 });
                 self.attachments = 1;
                 self.mint(&line);
+                self.carrier.clone_from(&line.carrier);
+                self.joined = Some(line.id.clone());
                 self.evidence(line);
             }
             // Two processes may start one episode at once: the first line in the file is the start, the other a
             // client that joined.
             Kind::Start | Kind::Attach => {
-                if self.start.is_none() {
+                if self.start.is_none() || self.is_stale(&line) {
                     return;
                 }
-                let same = line.connection.is_some() && line.connection == self.connection;
+                let same = line.connection.is_some() && line.connection == self.connection
+                    || line.carrier.is_some() && line.carrier == self.carrier;
                 if !line.again && (line.handle.is_some() || !same) {
                     self.attachments = self.attachments.saturating_add(1);
                     self.take_overs += u32::from(line.took_over);
@@ -162,8 +174,14 @@ impl Log {
                     }
                 }
                 self.mint(&line);
-                self.evidence_after_start += 1;
-                self.evidence(line);
+                self.carrier.clone_from(&line.carrier);
+                self.joined = Some(line.id.clone());
+                if line.is_silent() {
+                    self.join(line);
+                } else {
+                    self.evidence_after_start += 1;
+                    self.evidence(line);
+                }
             }
             Kind::Seen | Kind::Compact | Kind::Activity => {
                 if self.start.is_none() {
@@ -182,6 +200,12 @@ impl Log {
         }
     }
 
+    /// Whether a line that joins was decided on before something that it would have had to look at.
+    fn is_stale(&self, line: &Line) -> bool {
+        let its = line.carrier.is_some() && line.carrier == self.carrier;
+        if its { line.after != self.joined } else { line.is_silent() }
+    }
+
     fn mint(&mut self, line: &Line) {
         self.handles.extend(line.handle.clone().filter(|handle| !self.handles.contains(handle)));
         if self.handles.len() > HANDLES_MAX {
@@ -190,10 +214,10 @@ impl Log {
     }
 
     fn take_end(&mut self, line: Line) {
-        let Some(ended) = line.ended else { return };
-        if self.start.is_none() {
+        if self.start.is_none() || (line.after.is_some() && line.after != self.joined) {
             return;
         }
+        let Some(ended) = line.ended else { return };
         if let (Some(judged_ms), Some((evidence, _))) = (ended.judged_ms, &self.last_evidence)
             && line.stamp.age_of(evidence) < Duration::from_millis(judged_ms)
         {
@@ -210,13 +234,19 @@ impl Log {
     }
 
     fn evidence(&mut self, line: Line) {
+        let (stamp, at) = self.join(line);
+        let stamp = self.forward(stamp);
+        self.last_evidence = Some((stamp, at));
+    }
+
+    /// Takes in whose line it is; returns when it was, and where HEAD stood.
+    fn join(&mut self, line: Line) -> (Stamp, Head) {
         self.redactions += line.redactions;
         self.connection = line.connection;
         self.grace_ms = line.grace_ms;
         self.client = line.client.or(self.client.take());
         self.ids.insert(line.id);
-        let stamp = self.forward(line.stamp);
-        self.last_evidence = Some((stamp, line.at));
+        (line.stamp, line.at)
     }
 
     /// Keeps wall times from jumping. Within one boot they go on as the machine ran and slept since the line before,

@@ -31,14 +31,21 @@ pub struct Swept {
 }
 
 impl Store {
-    /// Ends what is past its time and composes what waits, at most [`AT_MOST`] of each and for at most `limit` in all.
-    /// Trouble with one episode, or with a folder, keeps nothing else from being finished.
+    /// Ends what is past its time, unless that is for the checkout's server to judge, and composes what waits, at most
+    /// [`AT_MOST`] of each and for at most `limit` in all. Trouble with one episode, or with a folder, keeps nothing else
+    /// from being finished.
     pub fn sweep(&self, limit: Duration) -> Swept {
+        self.sweep_as(!self.is_served(), limit)
+    }
+
+    /// The same by a process that knows whether it is for it to judge silence: one at a time does, the server or,
+    /// without one, whatever command is run.
+    pub fn sweep_as(&self, judging: bool, limit: Duration) -> Swept {
         let until = Instant::now() + limit;
         let mut swept = Swept::default();
-        self.sweep_here(until, &mut swept);
+        self.sweep_here(judging, until, &mut swept);
         for orphan in self.orphans() {
-            orphan.sweep_here(until, &mut swept);
+            orphan.sweep_here(judging, until, &mut swept);
         }
         swept
     }
@@ -62,12 +69,14 @@ impl Store {
             .collect()
     }
 
-    fn sweep_here(&self, until: Instant, swept: &mut Swept) {
+    fn sweep_here(&self, judging: bool, until: Instant, swept: &mut Swept) {
         match self.open_logs() {
             Ok((open, ended)) => {
                 self.clear_up_holders(&open);
                 self.put_aside(&ended, swept);
-                self.expire_overdue(open, swept);
+                if judging {
+                    self.expire_overdue(open, swept);
+                }
             }
             Err(error) => swept.troubles.push(with_causes(&error)),
         }

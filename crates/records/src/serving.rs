@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::Store;
 
 /// The version of `server.json` that this code writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// How often the lock is tried: whoever only looks has it for a moment.
 const ATTEMPTS: u32 = 5;
@@ -33,8 +33,13 @@ pub struct Published {
     pub format: u32,
     /// Where it answers: `http://127.0.0.1:8741`.
     pub url: String,
+    /// The Unix socket on which it serves the other processes of its user; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
     /// 32 hexadecimal digits that no other server has.
     pub instance: String,
+    /// Its process, for people: nothing is judged by it.
+    pub pid: u32,
     /// Its version.
     pub version: String,
 }
@@ -43,7 +48,7 @@ pub struct Published {
 #[derive(Debug)]
 pub struct Serving {
     /// Locked for as long as it is open.
-    _lock: File,
+    lock: File,
     published: Option<(PathBuf, String)>,
 }
 
@@ -53,20 +58,32 @@ impl Store {
     /// # Errors
     /// The operating system's, where the git directory cannot be locked.
     pub fn serve(&self) -> io::Result<Option<Serving>> {
-        // A folder is locked by a descriptor that can only read, so this works in a directory that is read-only.
-        let lock = File::open(&self.checkout().git_dir)?;
         for _ in 0..ATTEMPTS {
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Serving { _lock: lock, published: None })),
-                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-                Err(error) => return Err(error.into()),
+            if let Some(serving) = self.try_serve()? {
+                return Ok(Some(serving));
             }
+            std::thread::sleep(PAUSE);
         }
         Ok(None)
     }
 
-    /// Whether some process is the server of this checkout.
-    fn is_served(&self) -> bool {
+    /// The same, tried once: also `None` where somebody was just looking whether there is a server.
+    ///
+    /// # Errors
+    /// The operating system's, where the git directory cannot be locked.
+    pub fn try_serve(&self) -> io::Result<Option<Serving>> {
+        // A folder is locked by a descriptor that can only read, so this works in a directory that is read-only.
+        let lock = File::open(&self.checkout().git_dir)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Serving::with_lock(lock))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether some process is the server of this checkout, this one included.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
         let Ok(lock) = File::open(&self.checkout().git_dir) else { return false };
         flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
     }
@@ -107,11 +124,29 @@ impl Store {
     /// behind or a copied checkout brought along. That it is the one that answers there is for the reader to find out.
     #[must_use]
     pub fn published(&self) -> Option<Published> {
-        self.state().roots().iter().find_map(|root| read(self, &file(root))).filter(|_| self.is_served())
+        self.left_behind().filter(|_| self.is_served())
+    }
+
+    /// What the last server published that did not take it back, whether there is one now or not.
+    #[must_use]
+    pub fn left_behind(&self) -> Option<Published> {
+        self.state().roots().iter().find_map(|root| read(self, &file(root)))
     }
 }
 
 impl Serving {
+    /// Takes over the right of a server that has left it to this one, by the lock that was received from it.
+    #[must_use]
+    pub fn with_lock(lock: File) -> Self {
+        Self { lock, published: None }
+    }
+
+    /// Leaves the right to another process, which receives the lock. What was published stays until that one publishes.
+    #[must_use]
+    pub fn into_lock(self) -> File {
+        self.lock
+    }
+
     /// Takes back what was published, where it is still ours, and lets another process be the server.
     pub fn leave(self, store: &Store) {
         if let Some((path, instance)) = &self.published

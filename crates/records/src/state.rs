@@ -76,6 +76,12 @@ pub fn key_hash(key: &EpisodeKey) -> String {
     hex_prefix(&hash.finalize(), 8)
 }
 
+/// What stands for a connection's own id where it is written or compared: its SHA-256, in hexadecimal.
+#[must_use]
+pub fn carrier_of(connection: &str) -> String {
+    hex_prefix(&Sha256::digest(connection), 32)
+}
+
 /// Makes a part of a file name from foreign text, for people only: `[a-z0-9-]`, at most 40 characters, `empty` where
 /// nothing is left.
 #[must_use]

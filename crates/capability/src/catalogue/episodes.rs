@@ -34,6 +34,9 @@ pub(super) struct AttachOutput {
     resumed: bool,
     /// Whether the repository durably has it; if not, `episode.repository` says why.
     recorded: bool,
+    /// Which repository its record goes into: the name of its folder, and of a linked worktree; absent outside one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records_into: Option<String>,
     /// How long the episode waits for its client once a connection was seen to go.
     reattach_grace_seconds: u64,
     /// Only for a caller without a connection: give it with later calls, and keep it to yourself.
@@ -53,7 +56,8 @@ pub(super) fn attach(context: &Context, input: AttachInput) -> Result<AttachOutp
     let (attached, episode_handle) = match (context.caller(input.episode_handle.as_deref())?, &context.peer) {
         (Some(known), _) => again(context, &known, &input)?,
         (None, Some(peer)) => {
-            let attached = context.shared.board.attach_with(request(context, peer, &key, None))?;
+            let request = AttachRequest { carrier: context.carrier.as_deref(), ..request(context, peer, &key, None) };
+            let attached = context.shared.board.attach_with(request)?;
             // What an earlier server handed out stood for whoever was here before.
             context.shared.handles.supersede(&key);
             (attached, None)
@@ -66,6 +70,7 @@ pub(super) fn attach(context: &Context, input: AttachInput) -> Result<AttachOutp
         next: next(&attached, others, context.shared.grace, episode_handle.is_some()),
         resumed: attached.resumed,
         recorded: attached.recorded,
+        records_into: context.shared.records.as_ref().map(|records| shown(records.checkout().title())),
         reattach_grace_seconds: context.shared.grace.as_secs(),
         episode_handle,
         taken_over_from: attached.taken_over_from.map(|peer| peer.to_string()),
@@ -250,7 +255,15 @@ fn request<'a>(
     handle: Option<&'a str>,
 ) -> AttachRequest<'a> {
     let (provider, external_id) = (key.provider.as_str(), key.external_id.as_str());
-    AttachRequest { peer, external_id, provider, client: context.client.as_deref(), handle, again: false }
+    AttachRequest {
+        peer,
+        external_id,
+        provider,
+        client: context.client.as_deref(),
+        handle,
+        again: false,
+        carrier: None,
+    }
 }
 
 fn is_open(episode: &ConnectionEpisode) -> bool {

@@ -140,6 +140,9 @@ pub(super) struct StatusOutput {
     /// When it began to answer over HTTP, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
+    /// What stands for the checkout that it serves, the same for every server of it; absent outside a repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkout: Option<String>,
     /// `main`, or the linked worktree that it serves; absent outside a repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<String>,
@@ -174,6 +177,7 @@ pub(super) fn status(context: &Context, _: Nothing) -> Result<StatusOutput, Refu
         instance: standing.map(|standing| standing.instance.clone()),
         url: standing.map(|standing| standing.url.clone()),
         started_at: standing.map(|standing| standing.started_at.clone()),
+        checkout: shared.records.as_ref().map(|records| records.checkout().id()),
         worktree: shared.records.as_ref().map(|records| records.checkout().name.clone()),
         peers: shared.peers.list().len() as u64,
         open: open as u64,

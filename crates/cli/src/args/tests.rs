@@ -1,6 +1,6 @@
 use clap::Parser;
 
-use super::{AgentCli, AgentCommand, Cli, Command, Serve};
+use super::{AgentCli, AgentCommand, Cli, Command, Serve, ServeCommand};
 
 fn serve(arguments: &[&str]) -> Result<Serve, clap::Error> {
     let Command::Serve(serve) = Cli::try_parse_from([&["majordomus", "serve"], arguments].concat())?.command else {
@@ -46,4 +46,17 @@ fn flags_name_several_hosts_and_origins_at_once_or_again() {
     let http = serve(&told).unwrap().http;
     assert_eq!(http.allowed_hosts().unwrap(), ["a.example", "b.example:80", "[::1]:9"]);
     assert_eq!(http.allowed_origins().unwrap(), ["https://c.example"]);
+}
+
+#[test]
+fn what_is_done_about_a_server_takes_none_of_its_arguments() {
+    assert!(
+        matches!(serve(&["ensure", "--json"]).unwrap().command, Some(ServeCommand::Ensure(answering)) if answering.json)
+    );
+    assert!(matches!(serve(&["status"]).unwrap().command, Some(ServeCommand::Status(answering)) if !answering.json));
+    assert!(serve(&["--port", "0"]).unwrap().command.is_none());
+    assert!(serve(&[crate::detached::FLAG]).unwrap().detached, "what starts a server and what reads it have one flag");
+    for line in [&["--port", "0", "stop"][..], &["stop", "--port", "0"], &["restart"]] {
+        assert!(serve(line).is_err(), "{line:?}");
+    }
 }

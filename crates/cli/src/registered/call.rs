@@ -68,12 +68,15 @@ fn encoded(value: &Value) -> String {
 
 /// Says that nobody answers for this checkout.
 #[derive(Debug, thiserror::Error)]
-enum NoServer {
+pub(crate) enum NoServer {
     #[error("no server runs for this checkout")]
     None,
     #[error("the server of this checkout does not answer at {url}")]
     Mute { url: String, source: ureq::Error },
 }
+
+/// What to do where nobody does.
+pub(crate) const START_ONE: &str = "start one in this checkout: majordomus serve ensure";
 
 /// A server that has shown that it is the one of this checkout.
 pub(super) struct Server {
@@ -89,23 +92,28 @@ impl Server {
             Some(published) => Self::named(&published),
             None => Err(NoServer::None),
         };
-        found.map_err(|error| output::no_server(error, "start one in this checkout: majordomus serve"))
+        found.map_err(|error| output::no_server(error, START_ONE))
     }
 
-    /// Asks who answers there: the port may be another program's by now, or another checkout's server.
     fn named(published: &Published) -> Result<Self, NoServer> {
+        Self::told(published, NAMING).map(|(server, _)| server)
+    }
+
+    /// Asks who answers there, and how it stands: the port may be another program's by now, or another checkout's
+    /// server.
+    pub(super) fn told(published: &Published, patience: Duration) -> Result<(Self, Value), NoServer> {
         let server = Self { agent: agent(), url: published.url.trim_end_matches('/').to_owned() };
         if !is_of_this_machine(&server.url) {
             return Err(NoServer::None);
         }
         let status = Request { method: Method::Get, target: "/api/v1/server".into(), body: None, handle: None };
-        let (_, answer) = match server.send(&status, NAMING) {
+        let (_, answer) = match server.send(&status, patience) {
             // It has gone without taking back what it published.
             Err(ureq::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Err(NoServer::None),
             sent => sent.map_err(|source| NoServer::Mute { url: server.url.clone(), source }),
         }?;
         let said = serde_json::from_str::<Value>(&answer).unwrap_or_default();
-        if said["instance"] == *published.instance { Ok(server) } else { Err(NoServer::None) }
+        if said["instance"] == *published.instance { Ok((server, said)) } else { Err(NoServer::None) }
     }
 
     /// Calls a capability; what it refuses is an error with its hint.

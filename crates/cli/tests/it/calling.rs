@@ -31,7 +31,8 @@ impl Standing {
     /// Says that it answers there.
     fn at(mut self, url: &str) -> Self {
         let instance = "0123456789abcdef0123456789abcdef".into();
-        let published = Published { format: FORMAT, url: url.into(), instance, version: "0.1.0".into() };
+        let (version, pid) = ("0.1.0".into(), 7);
+        let published = Published { format: FORMAT, url: url.into(), instance, version, pid, socket: None };
         self.store.advertise(&mut self.serving, &published).unwrap();
         self
     }
@@ -127,7 +128,7 @@ fn a_server_that_gave_no_answer_may_have_done_what_it_was_asked() {
 #[test]
 fn without_a_server_a_command_that_needs_one_exits_3() {
     const NO_SERVER: &str =
-        "error: no server runs for this checkout\nhint: start one in this checkout: majordomus serve\n";
+        "error: no server runs for this checkout\nhint: start one in this checkout: majordomus serve ensure\n";
     let folder = repository();
     let none = |arguments: &[&str]| {
         let said = majordomus(folder.path(), arguments, &[]);

@@ -59,8 +59,11 @@ pub struct AttachRequest<'a> {
     pub client: Option<&'a str>,
     /// The SHA-256 of the handle that was minted for this attachment, in hexadecimal.
     pub handle: Option<&'a str>,
-    /// Whether the caller proves by its handle that it attached to this episode before a server's death.
+    /// Whether the caller proves by its handle, or without one by its carrier, that it attached to this episode before a
+    /// server's death.
     pub again: bool,
+    /// The SHA-256 of the connection's own id, in hexadecimal, where its transport outlives a server.
+    pub carrier: Option<&'a str>,
 }
 
 /// What became of an attach.

@@ -52,7 +52,7 @@ impl Machine {
         let slot = match (key, self.held_by(peer)) {
             (None, Some(slot)) => slot,
             (Some(key), Some(slot)) if self.entries.of(slot).key == *key => slot,
-            (key, _) => match self.recall(peer, key) {
+            (key, _) => match self.told_before(peer, key) {
                 Some(answer) => return Ok(answer),
                 None => self.slot_of(key.ok_or(BoardError::NotHeld)?)?,
             },
@@ -143,7 +143,7 @@ impl Machine {
     }
 
     /// The answer that the peer was given, if it asks to end the same episode again.
-    fn recall(&self, peer: PeerId, key: Option<&EpisodeKey>) -> Option<End> {
+    fn told_before(&self, peer: PeerId, key: Option<&EpisodeKey>) -> Option<End> {
         let memory = self.memories.get(&peer)?;
         if key.is_some_and(|key| *key != memory.key) {
             return None;
@@ -152,6 +152,13 @@ impl Machine {
             Some(closed) => End::Again(closed.clone()),
             None => End::Wait(memory.key.clone()),
         })
+    }
+
+    /// Notes what a peer ended at an earlier server.
+    pub(crate) fn recall(&mut self, peer: PeerId, closed: Closed) {
+        if let Ok(key) = EpisodeKey::new(&closed.episode.provider, &closed.episode.external_id) {
+            self.memories.insert(peer, Memory { key, answer: Some(closed) });
+        }
     }
 
     fn slot_of(&self, key: &EpisodeKey) -> Result<u32, BoardError> {

@@ -71,6 +71,7 @@ pub(super) struct Leaving {
 pub(super) struct Joining {
     pub(super) handle: Option<String>,
     pub(super) again: bool,
+    pub(super) carrier: Option<String>,
     pub(super) took_over: bool,
 }
 
@@ -100,7 +101,8 @@ pub(super) struct Entry {
     pub(super) by_process: bool,
     /// Who holds it or held it last, in this process.
     pub(super) last_holder: Option<PeerId>,
-    /// Its last evidence, unless somebody is seated: then that stands in the holder's seat.
+    /// Its last evidence, unless somebody is seated: then that stands in the holder's seat, and this is what it was when
+    /// they sat down.
     pub(super) evidence: i64,
     /// Whether this process saw any evidence itself.
     pub(super) witnessed: bool,
@@ -157,6 +159,13 @@ impl Entry {
             filed_at: None,
             takeover: None,
         }
+    }
+
+    /// Takes in the last evidence of whoever gives its seat up.
+    pub(super) fn stood_up(&mut self, evidence: i64) {
+        // Whoever took its seat back may have said nothing since.
+        self.witnessed |= evidence != self.evidence;
+        self.evidence = evidence;
     }
 
     /// Nothing is owed to the driver of what was before.

@@ -171,7 +171,7 @@ impl Machine {
         let entry = self.entries.of_mut(slot);
         entry.holder = None;
         entry.takeover = None;
-        entry.evidence = left.evidence;
+        entry.stood_up(left.evidence);
         entry.wait = Some(wait);
         entry.untold |= left.untold;
         entry.leaving = Some(Leaving { peer, at: now });
@@ -188,7 +188,7 @@ impl Machine {
         let left = if asks == Some(holder) { self.seats.vacate(holder) } else { self.seats.lose(holder) };
         let entry = self.entries.of_mut(slot);
         entry.holder = None;
-        entry.evidence = left.expect("a holder has a seat").evidence;
+        entry.stood_up(left.expect("a holder has a seat").evidence);
         entry.wait = wait;
     }
 

@@ -20,7 +20,15 @@ fn report(outcome: Outcome) -> Report {
 
 /// Of a process.
 fn wish(peer: u64, number: u64) -> Wish {
-    Wish { peer: PeerId(peer), by_process: true, key: key(number), client: None, handle: None, again: false }
+    Wish {
+        peer: PeerId(peer),
+        by_process: true,
+        key: key(number),
+        client: None,
+        handle: None,
+        again: false,
+        carrier: None,
+    }
 }
 
 fn attach(machine: &mut Machine, peer: u64, number: u64, now: Moment) -> Call {

@@ -74,6 +74,7 @@ fn attach(board: &EpisodeBoard, peer: &Peer, id: &str) -> Result<Attached, Board
         client: None,
         handle: None,
         again: false,
+        carrier: None,
     })
 }
 

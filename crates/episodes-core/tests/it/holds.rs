@@ -32,7 +32,15 @@ fn lost() -> (Stage, Peer) {
 }
 
 fn request(peer: &Peer) -> AttachRequest<'_> {
-    AttachRequest { peer, external_id: "a", provider: "generic", client: None, handle: None, again: false }
+    AttachRequest {
+        peer,
+        external_id: "a",
+        provider: "generic",
+        client: None,
+        handle: None,
+        again: false,
+        carrier: None,
+    }
 }
 
 fn attach(stage: &Stage, peer: &Peer) -> Result<Attached, BoardError> {

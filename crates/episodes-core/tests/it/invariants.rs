@@ -16,8 +16,15 @@ impl Stage {
     }
 
     fn attach(&self, peer: &Peer, external_id: &str) -> Result<Attached, BoardError> {
-        let request =
-            AttachRequest { peer, external_id, provider: "generic", client: None, handle: None, again: false };
+        let request = AttachRequest {
+            peer,
+            external_id,
+            provider: "generic",
+            client: None,
+            handle: None,
+            again: false,
+            carrier: None,
+        };
         self.board.attach_with(request)
     }
 

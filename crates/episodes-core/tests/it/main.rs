@@ -7,4 +7,5 @@ mod holds;
 mod invariants;
 mod model;
 mod racing;
+mod returning;
 mod support;

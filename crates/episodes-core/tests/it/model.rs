@@ -193,6 +193,7 @@ impl Pair {
                     client,
                     handle: matches!(step, Step::AttachWithHandle(..)).then_some(&*handle),
                     again: matches!(step, Step::AttachAgain(..)),
+                    carrier: None,
                 };
                 let expected = naive.attach(&request, &key, now);
                 prop_assert_eq!(board.attach_with(request), expected);

@@ -72,6 +72,7 @@ fn racing_attaches_make_one_episode() {
                         client: None,
                         handle: None,
                         again: false,
+                        carrier: None,
                     })
                     .unwrap()
             })

@@ -57,7 +57,9 @@ impl EpisodeDriver for Script {
         let handle = opening.handle.as_ref().map_or(String::new(), |handle| format!(" with {handle}"));
         let again = if opening.again { " again" } else { "" };
         let took_over = if opening.took_over { " taken over" } else { "" };
-        self.next(format!("open {} for {}{handle}{again}{took_over}", opening.key, opening.peer))
+        let carrier =
+            opening.carrier.as_ref().map_or(String::new(), |carrier| format!(" by {carrier}, {:?} ago", opening.ago));
+        self.next(format!("open {} for {}{handle}{again}{took_over}{carrier}", opening.key, opening.peer))
     }
 
     fn close(&self, closing: &Closing) -> Report {

@@ -84,6 +84,25 @@ impl Bound {
         }
     }
 
+    /// Takes over sockets that listen already, on one port of loopback addresses.
+    ///
+    /// # Errors
+    /// [`BindError`] where there is none, or the operating system does not say where they listen.
+    pub fn of(listeners: Vec<TcpListener>) -> Result<Self, BindError> {
+        let first = listeners.first().ok_or(BindError::NoAddress)?;
+        let refused = |source| BindError::Refused { address: (Ipv4Addr::LOCALHOST, 0).into(), source };
+        let at = first.local_addr().map_err(refused)?;
+        for listener in &listeners {
+            listener.set_nonblocking(true).map_err(refused)?;
+        }
+        Ok(Self { port: at.port(), address: at.ip(), listeners })
+    }
+
+    /// The same sockets once more.
+    pub(super) fn again(&self) -> io::Result<Vec<TcpListener>> {
+        self.listeners.iter().map(TcpListener::try_clone).collect()
+    }
+
     /// The port.
     #[must_use]
     pub fn port(&self) -> u16 {

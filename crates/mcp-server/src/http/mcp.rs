@@ -17,6 +17,7 @@ use futures_util::stream;
 use majordomus_capability::project::mcp::Revision;
 use majordomus_capability::{Code, Refusal};
 use majordomus_episodes_core::peers::Transport;
+use majordomus_records::state::carrier_of;
 use tokio::sync::watch;
 
 use super::Server;
@@ -162,7 +163,9 @@ fn begin(server: &Arc<Server>, connection: &Arc<Pace>, line: &Line<'_>, now: Dur
         let refusal = Refusal::new(Code::Unavailable, "the machine gave no random bytes for a session id");
         unavailable(&refusal).of(line)
     })?;
-    let mut session = Session::new(server.shared.clone(), server.tools.clone(), Transport::Http);
+    let session = Session::new(server.shared.clone(), server.tools.clone(), Transport::Http);
+    // Known again by its id, should another process go on with it.
+    let mut session = session.carried_by(&carrier_of(&sessions::write_id(&id)));
     let mut out = Vec::new();
     session.initialize(request, &mut out);
     if session.revision().is_none() {

@@ -9,7 +9,7 @@ use lru::LruCache;
 use tokio::sync::Notify;
 
 use super::pace::Pace;
-use crate::protocol::Session;
+use crate::protocol::{Handed, Session};
 
 /// The id of a session: 32 hexadecimal digits of 128 random bits.
 pub(super) type Id = [u8; 16];
@@ -133,6 +133,14 @@ impl Sessions {
         }
     }
 
+    /// Leaves all of them to another process.
+    pub(super) fn hand_over(&self) -> Vec<Handed> {
+        let mut table = self.lock();
+        let all: Vec<_> = std::iter::from_fn(|| table.pop_lru()).collect();
+        drop(table);
+        all.iter().filter_map(|(id, entry)| entry.live.session.hand_over(write_id(id))).collect()
+    }
+
     /// Ends all of them.
     pub(super) fn end_all(&self) {
         let mut table = self.lock();
@@ -147,6 +155,12 @@ impl Sessions {
     pub(super) fn streams(&self) -> usize {
         let open = |entry: &Entry| usize::try_from(entry.live.streams.load(Ordering::Acquire)).unwrap_or(usize::MAX);
         self.lock().iter().map(|(_, entry)| open(entry)).sum()
+    }
+
+    /// Whether one of them was heard within `time`.
+    pub(super) fn was_heard(&self, time: Duration, now: Duration) -> bool {
+        // In the order in which they were heard, the last one first.
+        self.lock().iter().next().is_some_and(|(_, entry)| now.saturating_sub(entry.heard) < time)
     }
 
     /// How many there are.

@@ -16,7 +16,7 @@ const CHUNK: usize = 4096;
 
 /// One end.
 #[derive(Debug)]
-pub(super) struct End {
+pub(crate) struct End {
     fd: OwnedFd,
     kind: Kind,
 }
@@ -33,12 +33,12 @@ enum Kind {
 
 impl End {
     /// Takes the end that is read.
-    pub(super) fn reader(fd: OwnedFd) -> Self {
+    pub(crate) fn reader(fd: OwnedFd) -> Self {
         Self::new(fd, OFlags::RDONLY)
     }
 
     /// Takes the end that is written.
-    pub(super) fn writer(fd: OwnedFd) -> Self {
+    pub(crate) fn writer(fd: OwnedFd) -> Self {
         Self::new(fd, OFlags::WRONLY)
     }
 
@@ -54,7 +54,7 @@ impl End {
     }
 
     /// Reads what is there; 0 is the end, `WouldBlock` that nothing is there now.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(match self.kind {
             Kind::Own => rustix::io::read(&self.fd, buffer)?,
             Kind::Socket => rustix::net::recv(&self.fd, buffer, RecvFlags::DONTWAIT)?.0,
@@ -66,7 +66,7 @@ impl End {
     }
 
     /// Writes what fits; `WouldBlock` when nothing does.
-    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         Ok(match self.kind {
             Kind::Own => rustix::io::write(&self.fd, bytes)?,
             Kind::Socket => rustix::net::send(&self.fd, bytes, SendFlags::DONTWAIT)?,

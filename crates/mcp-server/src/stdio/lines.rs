@@ -5,7 +5,7 @@ const KEPT: usize = 64 * 1024;
 
 /// Bytes that were read and not yet handled.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     buffer: Vec<u8>,
     /// Where the next line begins.
     start: usize,
@@ -18,7 +18,7 @@ pub(super) struct Lines {
 
 /// What is next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// A whole line without its newline, or what stood after the last one when the input ended.
     Whole(&'a [u8]),
     /// A line over the limit, said once; the rest of it is skipped.
@@ -26,33 +26,33 @@ pub(super) enum Line<'a> {
 }
 
 impl Lines {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), start: 0, scanned: 0, limit, skipping: false, ended: false }
     }
 
     /// Adds what was read.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.compact();
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Notes that nothing more comes.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
     /// Whether nothing more comes, now or later.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.ended && self.start == self.buffer.len()
     }
 
     /// How many bytes wait.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.buffer.len() - self.start
     }
 
     /// Takes the next line, if there is a whole one.
-    pub(super) fn next(&mut self) -> Option<Line<'_>> {
+    pub(crate) fn next(&mut self) -> Option<Line<'_>> {
         loop {
             let rest = &self.buffer[self.scanned..];
             let newline = rest.iter().position(|byte| *byte == b'\n').map(|at| self.scanned + at);

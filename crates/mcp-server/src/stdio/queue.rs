@@ -9,14 +9,14 @@ const KEPT: usize = 64 * 1024;
 
 /// Answers in order, from the first byte that was not yet taken.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     bytes: Vec<u8>,
     written: usize,
 }
 
 /// How far writing went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flush {
+pub(crate) enum Flush {
     /// Nothing waits.
     Done,
     /// Something waits, and this much was taken.
@@ -27,24 +27,24 @@ pub(super) enum Flush {
 
 impl Queue {
     /// Where answers are appended.
-    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// How many bytes wait.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.bytes.len() - self.written
     }
 
     /// Gives up what waits.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
         self.written = 0;
     }
 
     /// Writes what fits.
-    pub(super) fn flush(&mut self, end: &End) -> Flush {
+    pub(crate) fn flush(&mut self, end: &End) -> Flush {
         let mut taken = 0;
         while self.waiting() > 0 {
             match end.write(&self.bytes[self.written..]) {

@@ -15,6 +15,8 @@ use super::lines::{Line, Lines};
 use super::queue::{Flush, Queue};
 use super::{Ended, Limits, StdioOptions, Streams};
 use crate::protocol::{Handled, Session};
+use crate::sharing::host::Parting;
+use crate::sharing::preamble::{Why, farewell};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -35,6 +37,7 @@ pub(super) struct Server {
     clock: Arc<dyn Clock>,
     diagnostics: Box<dyn Fn(&str) + Send + Sync>,
     limits: Limits,
+    parting: Option<Arc<Parting>>,
     input: End,
     output: End,
     stop: OwnedFd,
@@ -65,7 +68,8 @@ struct Woken {
 impl Server {
     pub(super) fn new(options: StdioOptions, streams: Streams) -> Self {
         let board = options.shared.board.clone();
-        let session = Session::new(options.shared, options.tools, Transport::Stdio);
+        let begun = options.session;
+        let session = begun.unwrap_or_else(|| Session::new(options.shared, options.tools, Transport::Stdio));
         Self {
             session,
             board,
@@ -74,6 +78,7 @@ impl Server {
             diagnostics: options.diagnostics,
             lines: Lines::new(options.limits.line_bytes),
             limits: options.limits,
+            parting: options.parting,
             input: End::reader(streams.input),
             output: End::writer(streams.output),
             stop: streams.stop,
@@ -274,7 +279,15 @@ impl Server {
             self.answer();
         }
         let mut flush = self.queue.flush(&self.output);
+        let why = self.parting.as_ref().and_then(|parting| parting.why());
+        if why == Some(Why::Moved) {
+            self.session.give_up();
+        }
         self.session.end();
+        if let Some(why) = why {
+            self.queue.bytes().extend_from_slice(farewell(why));
+            flush = self.queue.flush(&self.output);
+        }
         let patience = Timespec::try_from(self.limits.leave).ok();
         while let Flush::Waits(_) = flush {
             let mut polled = [PollFd::new(&self.output, PollFlags::OUT)];

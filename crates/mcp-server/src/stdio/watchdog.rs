@@ -18,7 +18,7 @@ const STUCK: i32 = 1;
 
 /// Watches until it is dropped.
 #[derive(Debug)]
-pub(super) struct Watchdog {
+pub(crate) struct Watchdog {
     stop: Option<PipeReader>,
     signals: Vec<SigId>,
     /// Closed on drop, which is how the thread learns that all is done.
@@ -30,7 +30,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// The operating system's, for want of descriptors or threads.
-    pub(super) fn install(patience: Duration) -> io::Result<Self> {
+    pub(crate) fn install(patience: Duration) -> io::Result<Self> {
         let (receive, signal) = pipe()?;
         let mut watchdog = Self::start(receive, patience, exit)?;
         for number in [SIGTERM, SIGINT, SIGHUP] {
@@ -56,7 +56,7 @@ impl Watchdog {
     }
 
     /// Becomes readable when the loop shall end; to be taken once.
-    pub(super) fn stop(&mut self) -> Option<PipeReader> {
+    pub(crate) fn stop(&mut self) -> Option<PipeReader> {
         self.stop.take()
     }
 }

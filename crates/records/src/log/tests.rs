@@ -28,6 +28,8 @@ fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
         took_over: false,
         handle: None,
         again: false,
+        carrier: None,
+        after: None,
         opened,
         ended,
         facts: (kind == Kind::Facts).then(Facts::default),

@@ -6,7 +6,8 @@ use crate::store::{Policy, Store};
 
 fn published(instance: &str) -> Published {
     let url = "http://127.0.0.1:8741".into();
-    Published { format: FORMAT, url, instance: instance.into(), version: "1".into() }
+    let socket = Some("/run/user/1000/majordomus/a.sock".into());
+    Published { format: FORMAT, url, socket, instance: instance.into(), pid: 7, version: "1".into() }
 }
 
 /// A folder that looks enough like a repository, and two processes' view of it.
@@ -75,7 +76,9 @@ fn a_file_that_is_none_of_ours_is_nobody() {
     let _serving = one.serve().unwrap().unwrap();
     let root = folder.path().join(".git/majordomus/main");
     fs::create_dir_all(&root).unwrap();
-    for bytes in ["", "{", "[]", r#"{"format":2,"url":"u","instance":"i","version":"v"}"#] {
+    let [old, later] =
+        [1, 3].map(|format| format!(r#"{{"format":{format},"url":"u","instance":"i","pid":1,"version":"v"}}"#));
+    for bytes in ["", "{", "[]", &old, &later] {
         fs::write(root.join("server.json"), bytes).unwrap();
         assert_eq!(one.published(), None, "{bytes:?}");
     }

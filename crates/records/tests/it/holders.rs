@@ -38,7 +38,16 @@ impl Server {
     fn open(&self, key: &EpisodeKey, peer: usize) -> Report {
         let (key, peer) = (key.clone(), self.peers[peer]);
         let ago = Duration::ZERO;
-        self.driver.open(&Opening { key, peer, client: None, handle: None, again: false, took_over: false, ago })
+        self.driver.open(&Opening {
+            key,
+            peer,
+            client: None,
+            handle: None,
+            again: false,
+            carrier: None,
+            took_over: false,
+            ago,
+        })
     }
 
     fn left(&self, key: &EpisodeKey, ago: Duration) {
@@ -269,7 +278,7 @@ fn a_quiet_episode_of_a_server_that_was_killed_waits_from_its_last_beat() {
 }
 
 /// One clock for the board and for the disk.
-struct OneClock(Hand);
+pub(crate) struct OneClock(pub(crate) Hand);
 
 impl Awake for OneClock {
     fn now(&self) -> Moment {
@@ -304,6 +313,7 @@ impl Whole {
             client: None,
             handle: None,
             again: false,
+            carrier: None,
         };
         assert!(self.board.attach_with(request).unwrap().recorded);
         peer

@@ -12,6 +12,7 @@ mod holders;
 mod jumps;
 mod layout;
 mod operator;
+mod returning;
 mod roots;
 mod sim;
 mod stops;

@@ -13,7 +13,7 @@ const INSTANCE: &str = "0123456789abcdef0123456789abcdef";
 const OURS: (&str, &str) = ("200 OK", r#"{"instance":"0123456789abcdef0123456789abcdef"}"#);
 
 fn published(url: &str) -> Published {
-    Published { format: 1, url: url.into(), instance: INSTANCE.into(), version: "0.1.0".into() }
+    Published { format: 2, url: url.into(), instance: INSTANCE.into(), version: "0.1.0".into(), pid: 7, socket: None }
 }
 
 fn request(line: &[&str]) -> Request {

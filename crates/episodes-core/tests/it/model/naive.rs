@@ -550,7 +550,7 @@ impl Naive {
         let (handle, again, took_over) = episode.joining.clone();
         let client = episode.client.clone();
         let ago = Duration::from_secs((now - episode.evidence).unsigned_abs());
-        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, took_over, ago };
+        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, carrier: None, took_over, ago };
         let report = self.repository.open(&opening);
         episode.repository = report.line;
         if let Some(known) = report.known {

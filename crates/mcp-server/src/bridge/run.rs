@@ -1,0 +1,560 @@
+//! The loop of a bridge: it waits in `poll` for the client, the server, a signal, and for nothing else.
+
+use std::fmt;
+use std::io::{self, ErrorKind, PipeReader, Read, Write, pipe};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use majordomus_episodes_core::clock::{Clock, SystemClock};
+use majordomus_records::{Serving, Store};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::place::{self, PATIENCE, Place};
+use super::relay::{Relay, Told};
+use crate::house::House;
+use crate::sharing::preamble::{Hello, Wants, Why};
+use crate::stdio::ends::End;
+use crate::stdio::lines::{Line, Lines};
+use crate::stdio::queue::{Flush, Queue};
+use crate::stdio::{Ended, Limits, Streams};
+
+/// How much is read at once.
+const CHUNK: usize = 16 * 1024;
+/// How long a call may go unanswered before the server is asked whether it is there at all.
+const DOUBT: Duration = Duration::from_millis(500);
+/// How long a server that has just shown to be there is not asked again.
+const TRUST: Duration = Duration::from_secs(5);
+/// How often a client that is served alone looks for a server to share.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long it looks.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A descriptor on which nothing more will happen.
+const BROKEN: PollFlags = PollFlags::ERR.union(PollFlags::HUP).union(PollFlags::NVAL);
+
+/// Makes this process a server: with the right to be the checkout's, or without for its own client alone.
+pub type Open = Box<dyn FnMut(Option<Serving>) -> io::Result<House>>;
+
+/// What a bridge needs.
+#[non_exhaustive]
+pub struct BridgeOptions {
+    /// Whose clients are served by one server.
+    pub store: Store,
+    /// Who this is: its connection id is that of the client's whole life.
+    pub hello: Hello,
+    /// How this process becomes a server.
+    pub open: Open,
+    /// Takes one line for a person, rarely.
+    pub diagnostics: Arc<dyn Fn(&str) + Send + Sync>,
+    /// How much and how long.
+    pub limits: Limits,
+}
+
+impl BridgeOptions {
+    /// Joins what a bridge needs.
+    #[must_use]
+    pub fn new(store: Store, hello: Hello, open: Open) -> Self {
+        Self { store, hello, open, diagnostics: Arc::new(|_| {}), limits: Limits::default() }
+    }
+}
+
+impl fmt::Debug for BridgeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BridgeOptions").field("hello", &self.hello).finish_non_exhaustive()
+    }
+}
+
+/// Serves one client, beginning at `place`, until it goes or is told to go. Returns how it ended, and the house where this
+/// process has become a server.
+#[must_use]
+pub fn run_bridge(options: BridgeOptions, place: Place, streams: Streams) -> (Ended, Option<House>) {
+    let mut bridge = Bridge::new(options, streams);
+    bridge.settle_at(place);
+    let ended = bridge.run();
+    (ended, bridge.house)
+}
+
+struct Bridge {
+    options: BridgeOptions,
+    relay: Relay,
+    clock: SystemClock,
+    input: End,
+    output: End,
+    stop: OwnedFd,
+    from_client: Lines,
+    to_client: Queue,
+    /// There is nothing more to read from the client.
+    input_ended: bool,
+    /// The client has closed its side; there may still be bytes to read.
+    hung_up: bool,
+    /// When the client last took something, while it has closed its side and something waits.
+    taken_at: Option<Duration>,
+    server: Option<Server>,
+    /// This process, where it is the server.
+    house: Option<House>,
+    /// When a client that is served alone looks for others next.
+    look_at: Option<Duration>,
+    chunk: Vec<u8>,
+}
+
+/// The connection to whoever serves.
+struct Server {
+    end: End,
+    lines: Lines,
+    queue: Queue,
+    /// Where it answers, for one that is another process.
+    socket: Option<PathBuf>,
+    /// Nothing more is sent to it.
+    shut: bool,
+    why: Option<Why>,
+    /// When it last said something, or was last shown to be there.
+    heard: Duration,
+    probe: Option<Probe>,
+}
+
+/// A question whether a server is there, asked on a thread of its own.
+struct Probe {
+    /// A byte for yes; closed without one for no.
+    answer: PipeReader,
+}
+
+/// Why the loop woke up.
+#[derive(Default)]
+struct Woken {
+    stop: bool,
+    input: bool,
+    hung_up: bool,
+    output_broken: bool,
+    server: bool,
+    probe: bool,
+}
+
+impl Bridge {
+    fn new(options: BridgeOptions, streams: Streams) -> Self {
+        Self {
+            relay: Relay::new(),
+            clock: SystemClock,
+            input: End::reader(streams.input),
+            output: End::writer(streams.output),
+            stop: streams.stop,
+            from_client: Lines::new(options.limits.line_bytes),
+            to_client: Queue::default(),
+            input_ended: false,
+            hung_up: false,
+            taken_at: None,
+            server: None,
+            house: None,
+            look_at: None,
+            chunk: vec![0; CHUNK],
+            options,
+        }
+    }
+
+    fn run(&mut self) -> Ended {
+        self.read_client();
+        loop {
+            let more = self.carry_on();
+            if let Some(ended) = self.flush() {
+                return ended;
+            }
+            if self.is_over() {
+                return Ended::InputClosed;
+            }
+            if more {
+                continue;
+            }
+            let now = self.clock.awake();
+            if self.stalls(now) {
+                return Ended::OutputClosed;
+            }
+            let woken = self.wait(now);
+            if woken.output_broken {
+                self.let_go();
+                return Ended::OutputClosed;
+            }
+            if woken.stop {
+                self.leave();
+                return Ended::Stopped;
+            }
+            self.hung_up |= woken.hung_up;
+            if woken.input || woken.hung_up {
+                self.read_client();
+            }
+            if woken.server {
+                self.read_server();
+            }
+            if woken.probe {
+                self.hear_probe();
+            }
+            self.doubt();
+            self.look_around();
+        }
+    }
+
+    /// Hands what the client has said to the server, while there is room; whether it stopped for want of it.
+    fn carry_on(&mut self) -> bool {
+        loop {
+            if self.server.is_none() {
+                // Nobody serves since an operator stopped the server: the client's next word begins another one.
+                let asked = self.from_client.waiting() > 0 || self.relay.in_flight() > 0;
+                if !asked || !self.connect() {
+                    return false;
+                }
+            }
+            let Some(server) = &mut self.server else { return false };
+            if server.queue.waiting() > self.options.limits.queue_bytes || server.shut {
+                return false;
+            }
+            match self.from_client.next() {
+                Some(Line::Whole(line)) => {
+                    if self.relay.in_flight() == 0 {
+                        server.heard = self.clock.awake();
+                    }
+                    self.relay.client_line(line, server.queue.bytes(), self.to_client.bytes());
+                }
+                Some(Line::TooLong) => {
+                    // The server says so as it would to a client of its own.
+                    let bytes = server.queue.bytes();
+                    bytes.resize(bytes.len() + self.options.limits.line_bytes + 1, b'x');
+                    bytes.push(b'\n');
+                }
+                None => return false,
+            }
+        }
+    }
+
+    /// Writes what fits, both ways; says how it ended where the client takes nothing more.
+    fn flush(&mut self) -> Option<Ended> {
+        match self.to_client.flush(&self.output) {
+            Flush::Gone(_) => {
+                self.let_go();
+                return Some(Ended::OutputClosed);
+            }
+            Flush::Waits(0) => {}
+            Flush::Done | Flush::Waits(_) => self.taken_at = None,
+        }
+        let done = self.input_ended && self.from_client.is_done();
+        if let Some(server) = &mut self.server {
+            match server.queue.flush(&server.end) {
+                Flush::Done if done && !server.shut => {
+                    server.shut = true;
+                    let _ = rustix::net::shutdown(&server.end, rustix::net::Shutdown::Write);
+                }
+                // What it has said before it went is still read.
+                Flush::Done | Flush::Waits(_) | Flush::Gone(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Whether the client has gone, everything is answered and the answers are written.
+    fn is_over(&self) -> bool {
+        let served = self.server.is_none() && self.relay.in_flight() == 0;
+        self.input_ended && self.from_client.is_done() && served && self.to_client.waiting() == 0
+    }
+
+    fn wait(&self, now: Duration) -> Woken {
+        let wanted = |flag, wanted| if wanted { flag } else { PollFlags::empty() };
+        let room = self.to_client.waiting() <= self.options.limits.queue_bytes;
+        let reads = !self.input_ended && self.from_client.waiting() <= self.options.limits.queue_bytes;
+        let mut polled = Vec::with_capacity(5);
+        polled.push(PollFd::new(&self.stop, PollFlags::IN));
+        polled.push(PollFd::new(&self.output, wanted(PollFlags::OUT, self.to_client.waiting() > 0)));
+        let mut at = [None; 3];
+        if reads || !self.hung_up {
+            at[0] = Some(polled.len());
+            polled.push(PollFd::new(&self.input, wanted(PollFlags::IN, reads)));
+        }
+        if let Some(server) = &self.server {
+            let events = wanted(PollFlags::IN, room) | wanted(PollFlags::OUT, server.queue.waiting() > 0);
+            if !events.is_empty() {
+                at[1] = Some(polled.len());
+                polled.push(PollFd::new(&server.end, events));
+            }
+            if let Some(probe) = &server.probe {
+                at[2] = Some(polled.len());
+                polled.push(PollFd::new(&probe.answer, PollFlags::IN));
+            }
+        }
+        let due = [self.doubt_at(), self.look_at, self.taken_at.map(|at| at + self.options.limits.stall)];
+        let due = due.into_iter().flatten().min();
+        let timeout = due.map(|due| due.saturating_sub(now).max(Duration::from_millis(1)));
+        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+        if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
+            return Woken::default();
+        }
+        let happened = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| polled[at].revents());
+        Woken {
+            stop: !polled[0].revents().is_empty(),
+            output_broken: polled[1].revents().intersects(BROKEN),
+            input: reads && !happened(at[0]).is_empty(),
+            hung_up: happened(at[0]).intersects(BROKEN),
+            server: happened(at[1]).intersects(PollFlags::IN | BROKEN),
+            probe: !happened(at[2]).is_empty(),
+        }
+    }
+
+    fn read_client(&mut self) {
+        if self.input_ended || self.from_client.waiting() > self.options.limits.queue_bytes {
+            return;
+        }
+        match self.input.read(&mut self.chunk) {
+            Ok(0) => self.input_ends(),
+            Ok(count) => self.from_client.push(&self.chunk[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(_) => self.input_ends(),
+        }
+    }
+
+    fn input_ends(&mut self) {
+        self.from_client.end();
+        self.input_ended = true;
+        self.hung_up = true;
+    }
+
+    fn read_server(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        match server.end.read(&mut self.chunk) {
+            Ok(0) => self.lost(),
+            Ok(count) => {
+                server.heard = self.clock.awake();
+                server.lines.push(&self.chunk[..count]);
+                self.pass_on();
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(_) => self.lost(),
+        }
+    }
+
+    fn pass_on(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        while let Some(line) = server.lines.next() {
+            // Nothing that a server of ours answers is as long as that.
+            let Line::Whole(line) = line else { continue };
+            match self.relay.server_line(line, self.to_client.bytes()) {
+                Told::Farewell(why) => server.why = Some(why),
+                Told::Passed | Told::Swallowed => {}
+            }
+        }
+    }
+
+    /// The server is gone: what cannot be repeated is answered, and somebody else serves from now on.
+    fn lost(&mut self) {
+        let Some(server) = self.server.take() else { return };
+        self.relay.lost(self.to_client.bytes());
+        let waits = self.relay.in_flight() > 0 || self.from_client.waiting() > 0;
+        if self.input_ended && !waits {
+            return;
+        }
+        if server.why == Some(Why::Stopped) {
+            (self.options.diagnostics)("the server of this checkout was stopped; the next call starts another one");
+            self.close_house();
+            return;
+        }
+        // Whoever is waited for is gone: the client's answers so far first.
+        let _ = self.to_client.flush(&self.output);
+        self.close_house();
+        self.connect();
+    }
+
+    /// A house of this process that has let its own client go is over.
+    fn close_house(&mut self) {
+        self.look_at = None;
+        if let Some(house) = self.house.take() {
+            house.leave();
+        }
+    }
+
+    /// Finds somebody who serves; whether there is one.
+    fn connect(&mut self) -> bool {
+        let hello = self.hello();
+        let place = place::find(&self.options.store, &hello, PATIENCE, &|| is_ready(&self.stop));
+        self.say_who_serves(&place);
+        self.settle_at(place)
+    }
+
+    fn say_who_serves(&self, place: &Place) {
+        let line = match place {
+            Place::Theirs { .. } => {
+                "the server of this checkout went away; another one goes on with this client's work"
+            }
+            Place::Ours(_) => "the server of this checkout went away; this process is the server from now on",
+            Place::Alone { .. } => return,
+        };
+        (self.options.diagnostics)(line);
+    }
+
+    fn hello(&self) -> Hello {
+        Hello { holds: self.relay.holds().map(Into::into), ..self.options.hello.clone() }
+    }
+
+    /// Is served there from now on; whether that is possible at all.
+    fn settle_at(&mut self, place: Place) -> bool {
+        let (stream, socket) = match place {
+            Place::Theirs { stream, socket } => (stream, Some(socket)),
+            Place::Ours(serving) => match self.open_house(Some(serving)) {
+                Some(stream) => (stream, None),
+                None => return false,
+            },
+            Place::Alone { why } => {
+                (self.options.diagnostics)(&format!("{why}; this client is served by itself"));
+                self.look_at = Some(self.clock.awake() + LOOK);
+                match self.open_house(None) {
+                    Some(stream) => (stream, None),
+                    None => return false,
+                }
+            }
+        };
+        let _ = stream.set_read_timeout(None);
+        let mut server = Server {
+            end: End::reader(stream.into()),
+            lines: Lines::new(usize::MAX),
+            queue: Queue::default(),
+            socket,
+            shut: false,
+            why: None,
+            heard: self.clock.awake(),
+            probe: None,
+        };
+        self.relay.replay(server.queue.bytes());
+        self.server = Some(server);
+        true
+    }
+
+    fn open_house(&mut self, serving: Option<Serving>) -> Option<UnixStream> {
+        let opened = (self.options.open)(serving).and_then(|house| {
+            let stream = house.take_in(self.hello())?;
+            Ok((house, stream))
+        });
+        match opened {
+            Ok((house, stream)) => {
+                self.house = Some(house);
+                Some(stream)
+            }
+            Err(error) => {
+                (self.options.diagnostics)(&format!("this client cannot be served: {error}"));
+                self.input_ends();
+                self.relay.lost(self.to_client.bytes());
+                None
+            }
+        }
+    }
+
+    /// When to ask whether the server is there at all.
+    fn doubt_at(&self) -> Option<Duration> {
+        let server = self.server.as_ref()?;
+        let doubts = self.relay.in_flight() > 0 && server.probe.is_none() && server.socket.is_some();
+        doubts.then(|| server.heard + DOUBT)
+    }
+
+    fn doubt(&mut self) {
+        let now = self.clock.awake();
+        if self.doubt_at().is_none_or(|at| at > now) {
+            return;
+        }
+        let Some(server) = &mut self.server else { return };
+        let (Some(socket), Ok((answer, mut tell))) = (server.socket.clone(), pipe()) else { return };
+        let hello = Hello { wants: Wants::Probe, connection: None, holds: None, ..self.options.hello.clone() };
+        let ask = move || {
+            if place::answers(&socket, &hello, PATIENCE) {
+                // Nobody may be waiting for it any more.
+                let _ = tell.write_all(b"y");
+            }
+        };
+        if thread::Builder::new().name("probe".into()).spawn(ask).is_ok() {
+            server.probe = Some(Probe { answer });
+        }
+    }
+
+    fn hear_probe(&mut self) {
+        let now = self.clock.awake();
+        let Some(server) = &mut self.server else { return };
+        let Some(mut probe) = server.probe.take() else { return };
+        if probe.answer.read(&mut [0]).is_ok_and(|count| count > 0) {
+            server.heard = now + TRUST;
+        } else if server.heard + DOUBT <= now {
+            // It holds the right to serve and does not: it is passed by.
+            self.lost();
+        }
+    }
+
+    /// Shares a server again, if there is one by now.
+    fn look_around(&mut self) {
+        let now = self.clock.awake();
+        if self.look_at.is_none_or(|at| at > now) || self.relay.in_flight() > 0 {
+            return;
+        }
+        self.look_at = Some(now + LOOK);
+        let probe = Hello { wants: Wants::Probe, connection: None, holds: None, ..self.options.hello.clone() };
+        let found = place::find(&self.options.store, &probe, GLANCE, &|| false);
+        if !matches!(found, Place::Alone { .. })
+            && let Some(house) = &self.house
+        {
+            // Given back at once, so that whoever is told to connect again can have it.
+            drop(found);
+            house.close_doors(Why::Moved);
+        }
+    }
+
+    /// Whether the client has closed its side and takes nothing any more.
+    fn stalls(&mut self, now: Duration) -> bool {
+        if !self.hung_up || self.to_client.waiting() == 0 {
+            return false;
+        }
+        now.saturating_sub(*self.taken_at.get_or_insert(now)) >= self.options.limits.stall
+    }
+
+    /// Nobody reads the answers any more: what the client said is still handed over, and the server sees it go.
+    fn let_go(&mut self) {
+        self.read_client();
+        self.carry_on();
+        if let Some(server) = &mut self.server {
+            let _ = server.queue.flush(&server.end);
+        }
+    }
+
+    /// Hands over what came before a signal, and writes what is answered to it within a moment.
+    fn leave(&mut self) {
+        self.read_client();
+        self.carry_on();
+        if let Some(server) = &mut self.server {
+            let _ = server.queue.flush(&server.end);
+            let _ = rustix::net::shutdown(&server.end, rustix::net::Shutdown::Write);
+            server.shut = true;
+        }
+        let until = self.clock.awake() + self.options.limits.leave;
+        while self.server.is_some() {
+            let left = until.saturating_sub(self.clock.awake());
+            let Some(server) = self.server.as_ref().filter(|_| !left.is_zero()) else { break };
+            let timeout = Timespec::try_from(left).ok();
+            let mut polled = [PollFd::new(&server.end, PollFlags::IN)];
+            if rustix::event::poll(&mut polled, timeout.as_ref()) == Ok(0) {
+                break;
+            }
+            self.hear_last();
+        }
+        let _ = self.to_client.flush(&self.output);
+    }
+
+    fn hear_last(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        match server.end.read(&mut self.chunk) {
+            Ok(count) if count > 0 => {
+                server.lines.push(&self.chunk[..count]);
+                self.pass_on();
+                let _ = self.to_client.flush(&self.output);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Ok(_) | Err(_) => self.server = None,
+        }
+    }
+}
+
+fn is_ready(fd: &OwnedFd) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
+    rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1)
+}

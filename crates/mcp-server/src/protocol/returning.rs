@@ -1,0 +1,92 @@
+//! A client that an earlier server knew: it goes on where it was, and nobody notices.
+
+use majordomus_capability::Shared;
+use majordomus_capability::project::mcp::Revision;
+use majordomus_episodes_core::EpisodeKey;
+use majordomus_episodes_core::board::BoardError;
+use majordomus_episodes_core::peers::Announcement;
+use majordomus_records::Returning;
+use majordomus_records::state::carrier_of;
+use serde::{Deserialize, Serialize};
+
+use super::Session;
+
+impl Session {
+    /// Gives the client back what it held at the server before, as the repository knows it: neither an attachment nor
+    /// evidence. Where that is over, or somebody else's by now, its next result says so.
+    pub fn come_back(&self, external_id: &str) {
+        let Shared { board, records, provider, .. } = &*self.context.shared;
+        let (Some(store), Some(carrier)) = (records, self.context.carrier.as_deref()) else { return };
+        // An id that cannot be one was never attached.
+        let Ok(key) = EpisodeKey::new(provider, external_id) else { return };
+        let why = match store.returning(&key, carrier) {
+            Ok(Returning::Open(open)) => match board.restore(&self.peer, store.to_adopt(&key, &open), carrier) {
+                Ok(_) => return,
+                Err(BoardError::HeldByOther { peer, .. }) => format!("connection {peer} has attached it since"),
+                Err(BoardError::NotFound { .. }) => OVER.into(),
+                Err(error) => error.to_string(),
+            },
+            Ok(Returning::Ended(by)) => {
+                board.recall(&self.peer, by.closed(&key));
+                return;
+            }
+            Ok(Returning::Gone) => OVER.into(),
+            Err(error) => error.without_place(),
+        };
+        self.note(format!(
+            "The server of this checkout was replaced, and this session's episode could not be given back: {why}. Call \
+             majordomus_session_attach again."
+        ));
+    }
+}
+
+const OVER: &str = "it has ended, or was attached by somebody else since";
+
+/// A session that another process goes on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handed {
+    /// Its id.
+    pub(crate) id: String,
+    revision: String,
+    client: Option<String>,
+    /// The external id of what it holds.
+    holds: Option<String>,
+    /// What it announced: an intent, and paths.
+    announced: Option<(String, Vec<String>)>,
+}
+
+impl Session {
+    /// Leaves the session to another process, under that id.
+    pub(crate) fn hand_over(&self, id: String) -> Option<Handed> {
+        let Shared { board, peers, .. } = &*self.context.shared;
+        let info = peers.list().into_iter().find(|info| info.id == self.peer.id());
+        let announced = info.and_then(|info| info.announcement);
+        let handed = Handed {
+            id,
+            revision: self.revision?.as_str().into(),
+            client: self.context.client.as_deref().map(Into::into),
+            holds: board.of_peer(&self.peer).map(|episode| episode.external_id),
+            announced: announced.map(|said| (said.intent, said.scope)),
+        };
+        self.give_up();
+        Some(handed)
+    }
+
+    /// Goes on with a session that another process has left; `None` where it is of a revision that is not spoken here.
+    pub(crate) fn go_on(mut self, handed: &Handed) -> Option<Self> {
+        self.revision = Some(Revision::named(&handed.revision)?);
+        let peers = &self.context.shared.peers;
+        if let Some(client) = &handed.client {
+            peers.identify(&self.peer, client.clone());
+            self.context.client = Some(client.as_str().into());
+        }
+        if let Some((intent, scope)) = handed.announced.clone() {
+            peers.announce(&self.peer, Announcement { intent, scope });
+        }
+        let session = self.carried_by(&carrier_of(&handed.id));
+        if let Some(external_id) = &handed.holds {
+            session.come_back(external_id);
+        }
+        Some(session)
+    }
+}
