@@ -24,7 +24,7 @@ const NOBODY: &str =
     "error: no server runs for this checkout\nhint: start one in this checkout: majordomus serve ensure\n";
 const MUTE_ERROR: &str = "error: the server of this checkout does not answer\nhint: ";
 
-/// A server that was started in a world and is nobody's child. Dropped, it is ended, and nothing else is.
+/// A server that was started in a world and is nobody's child. Dropped, every server of that world is ended.
 struct Detached<'a> {
     world: &'a World,
     status: Value,
@@ -59,9 +59,8 @@ impl<'a> Detached<'a> {
 
 impl Drop for Detached<'_> {
     fn drop(&mut self) {
-        let works_here = |link: PathBuf| link == self.world.repository();
-        if fs::read_link(format!("/proc/{}/cwd", self.status["pid"])).is_ok_and(works_here) {
-            let _ = kill_process(self.pid(), Signal::KILL);
+        for server in servers(self.world) {
+            let _ = kill_process(server, Signal::KILL);
         }
     }
 }
@@ -78,14 +77,15 @@ fn is_gone(pid: Pid) -> bool {
 }
 
 /// The servers that were started in this world.
-fn servers(world: &World) -> usize {
+fn servers(world: &World) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").expect("processes are listed").flatten().map(|entry| entry.path());
+    let works_here = |process: &PathBuf| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == world.repository());
     let serves = |process: &PathBuf| {
         let command = fs::read(process.join("cmdline")).unwrap_or_default();
-        command.split(|byte| *byte == 0).any(|word| word == b"serve")
+        command.split(|byte| *byte == 0).nth(1) == Some(b"serve")
     };
-    let works_here = |process: &PathBuf| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == world.repository());
-    processes.filter(works_here).filter(serves).count()
+    let number = |process: PathBuf| Pid::from_raw(process.file_name()?.to_str()?.parse().ok()?);
+    processes.filter(works_here).filter(serves).filter_map(number).collect()
 }
 
 /// A process beside what is tested. Dropped, it is ended.
@@ -180,7 +180,7 @@ fn a_server_in_the_foreground_is_told_of_and_is_enough() {
     assert!(text.out.starts_with("standing: serving\n") && text.out.contains("\npeers: 1\n"), "{text:?}");
     let ensured = world.run(&["serve", "ensure", "--json"]).json();
     assert_eq!(ensured["pid"], server.pid(), "there is one already");
-    assert_eq!(servers(&world), 1);
+    assert_eq!(servers(&world).len(), 1);
     assert_eq!(server.end(Signal::TERM).code, Some(0));
     assert_eq!(world.run(&["serve", "status"]).code, Some(3));
 }
@@ -206,7 +206,7 @@ fn what_ensure_starts_is_nobodys_child_and_ends_at_term() {
     assert!(said.contains(server.status["url"].as_str().expect("a url")), "{said:?}");
     let again = Detached::start(&world);
     assert_eq!(again.status["pid"], server.status["pid"]);
-    assert_eq!(servers(&world), 1);
+    assert_eq!(servers(&world).len(), 1);
     kill_process(server.pid(), Signal::TERM).expect("it lives");
     until("it ends", || is_gone(server.pid()).then_some(()));
     assert!(!world.state().join("server.json").exists());
@@ -221,7 +221,7 @@ fn ten_ensures_at_once_start_one_server() {
     for server in &all {
         assert_eq!(server.status["pid"], all[0].status["pid"]);
     }
-    until("the others have left", || (servers(&world) == 1).then_some(()));
+    until("the others have left", || (servers(&world).len() == 1).then_some(()));
     all[0].serves();
 }
 
@@ -287,9 +287,7 @@ fn a_server_that_cannot_start_says_why() {
     let reason = "error: the server that was started has ended: MAJORDOMUS_GRACE_SECONDS is \"soon\"";
     assert!(said.err.starts_with(reason) && said.err.contains("\nhint: unset MAJORDOMUS_GRACE_SECONDS"), "{said:?}");
     assert_eq!(world.run(&["serve", "status"]).code, Some(3));
-    // What an earlier one said is not taken for what this one says.
-    let server = Detached::start(&world);
-    server.serves();
+    Detached::start(&world).serves();
 }
 
 #[test]
@@ -330,7 +328,7 @@ fn a_server_that_is_mute_is_told_apart_from_none_and_from_one_that_answers() {
         let told: Value = serde_json::from_str(&said.out).expect("it is JSON");
         assert_eq!(told, json!({ "standing": "mute", "url": server.url() }), "{word}");
     }
-    assert_eq!(servers(&world), 1, "beside one that is mute no other is started");
+    assert_eq!(servers(&world).len(), 1, "beside one that is mute no other is started");
     server.signal(Signal::CONT);
     assert_eq!(world.run(&["serve", "status", "--json"]).json()["pid"], server.pid());
 }
@@ -350,6 +348,8 @@ fn nothing_is_ever_judged_or_ended_by_a_process_id() {
     let said = world.run(&["serve", "stop"]);
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
     bystander.lives();
+    fs::remove_file(world.state().join("server.json")).expect("it is there");
+    assert_eq!(world.run(&["serve", "stop"]).code, Some(1), "there is a server, wherever it answers");
     drop(lock);
     let server = Detached::start(&world);
     bystander.lives();
@@ -408,7 +408,7 @@ fn stop_says_in_json_what_it_ended_and_ensure_starts_another_one() {
     let second = Detached::start(&world);
     assert_ne!(first.status["instance"], second.status["instance"]);
     assert_eq!(world.run(&["serve", "stop"]).out, "stopped; no episode was open\n");
-    until("nothing is left", || (servers(&world) == 0).then_some(()));
+    until("nothing is left", || servers(&world).is_empty().then_some(()));
 }
 
 #[test]

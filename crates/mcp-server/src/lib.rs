@@ -38,6 +38,8 @@ mod keeper;
 pub mod protocol;
 pub mod sharing;
 pub mod stdio;
+#[cfg(test)]
+mod testing;
 pub mod threads;
 
 pub use bridge::{BridgeOptions, run_bridge};

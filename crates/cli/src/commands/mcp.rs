@@ -9,8 +9,8 @@ use std::time::Duration;
 use std::{env, io, thread};
 
 use majordomus_capability::catalogue;
-use majordomus_mcp_server::bridge::place::{self, PATIENCE};
-use majordomus_mcp_server::http::{Allowed, Bound, DEFAULT_PORT, Listen, Port};
+use majordomus_mcp_server::bridge::place::{self, Search};
+use majordomus_mcp_server::http::{Allowed, BindError, Bound, DEFAULT_PORT, Listen, Port};
 use majordomus_mcp_server::sharing::preamble::{Hello, Wants};
 use majordomus_mcp_server::{
     BridgeOptions, HEAD_START, House, HouseOptions, StdioOptions, exit_within, on_standard_streams, run_bridge,
@@ -84,11 +84,16 @@ impl Plan {
     /// configuration, and none of them is to lose its clients because another was there first.
     fn listen(&self) -> anyhow::Result<Bound> {
         let wanted = self.port.unwrap_or(DEFAULT_PORT);
-        let bound = Bound::new(&Listen { addresses: Listen::LOOPBACK.to_vec(), port: Port::Preferably(wanted) })?;
+        let bound = self.bind()?;
         if wanted != 0 && bound.port() != wanted {
-            output::note(&format!("majordomus: port {wanted} is in use; HTTP is served at {}", bound.url()));
+            note(&format!("port {wanted} is in use; HTTP is served at {}", bound.url()));
         }
         Ok(bound)
+    }
+
+    fn bind(&self) -> Result<Bound, BindError> {
+        let port = Port::Preferably(self.port.unwrap_or(DEFAULT_PORT));
+        Bound::new(&Listen { addresses: Listen::LOOPBACK.to_vec(), port })
     }
 }
 
@@ -155,12 +160,13 @@ fn serve_there(plan: Plan, store: Store) -> anyhow::Result<ExitCode> {
         house.watch_deadlines()?;
         if let Some(serving) = serving {
             house.adopt_all();
-            house.serve(opens.listen().map_err(io::Error::other)?, Some(serving))?;
+            // That this process is the server now is said already, and `serve status` tells where.
+            house.serve(opens.bind().map_err(io::Error::other)?, Some(serving))?;
         }
         house.keep();
         Ok(house)
     };
-    let place = place::find(&store, &hello, PATIENCE, &|| false);
+    let place = place::find(&store, &hello, Search::default());
     let mut options = BridgeOptions::new(store, hello, Box::new(open));
     options.diagnostics = Arc::new(note);
     let (_, house) = on_standard_streams(options.limits.patience, |streams| run_bridge(options, place, streams))?;

@@ -57,7 +57,10 @@ fn here(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let estate = arguments.take_over.then(inherit).transpose()?;
     let policy = super::policy(&arguments.silence)?;
     let checkout = super::here()?;
-    if arguments.detached && !arguments.take_over && Store::open(checkout.clone(), policy).is_served() {
+    let store = Store::open(checkout.clone(), policy);
+    let serving = if arguments.take_over { None } else { store.serve()? };
+    if arguments.detached && !arguments.take_over && serving.is_none() {
+        // Another process is, and nobody asked for one more.
         return Ok(ExitCode::SUCCESS);
     }
     let mut signals = Signals::new(wanted(own)).context("signals cannot be received")?;
@@ -85,15 +88,10 @@ fn here(arguments: &Serve) -> anyhow::Result<ExitCode> {
         None => {
             let bound = listen(arguments)?;
             let url = bound.url();
-            house.serve(bound, Store::open(checkout.clone(), policy).serve()?)?;
+            house.serve(bound, serving)?;
             url
         }
     };
-    if arguments.detached && !house.is_found() {
-        // Another process was faster.
-        house.leave();
-        return Ok(ExitCode::SUCCESS);
-    }
     house.keep();
     let end = if own { "majordomus serve stop" } else { "Ctrl-C" };
     let place = checkout.worktree.as_ref().unwrap_or(&checkout.git_dir);

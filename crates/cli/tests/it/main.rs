@@ -9,3 +9,4 @@ mod drivers;
 mod generate;
 mod layering;
 mod place;
+mod stopping;

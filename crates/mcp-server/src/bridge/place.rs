@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,9 @@ use crate::sharing::preamble::{self, Hello, Refused, Reply};
 pub const PATIENCE: Duration = Duration::from_secs(2);
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(3);
+
+/// What is said of a server that has the lock and nothing else.
+const MUTE: &str = "the server of this checkout does not answer";
 
 /// Who serves.
 #[derive(Debug)]
@@ -39,18 +42,38 @@ pub enum Place {
     },
 }
 
-/// Finds out who serves, waiting at most `patience` for a server that has the lock; `given_up` ends the search early.
+/// How one looks.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    /// How long a server that has the lock is waited for.
+    pub patience: Duration,
+    /// The socket of one that is known not to answer: nobody waits for it once more.
+    pub mute: Option<&'a Path>,
+    /// Whether to look no longer.
+    pub given_up: &'a dyn Fn() -> bool,
+}
+
+impl Default for Search<'_> {
+    fn default() -> Self {
+        Self { patience: PATIENCE, mute: None, given_up: &|| false }
+    }
+}
+
+/// Finds out who serves.
 #[must_use]
-pub fn find(store: &Store, hello: &Hello, patience: Duration, given_up: &dyn Fn() -> bool) -> Place {
-    let until = Instant::now() + patience;
+pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
+    let until = Instant::now() + search.patience;
     let mut why = "the server of this checkout does not say where it answers".to_owned();
     loop {
-        match store.serve() {
+        match store.try_serve() {
             Ok(Some(serving)) => return Place::Ours(serving),
             Ok(None) => {}
             Err(error) => return Place::Alone { why: format!("the git directory cannot be locked: {error}") },
         }
         if let Some(socket) = store.left_behind().and_then(|published| published.socket) {
+            if search.mute == Some(&socket) {
+                return Place::Alone { why: MUTE.into() };
+            }
             let left = until.saturating_duration_since(Instant::now()).max(PAUSE);
             match ask(&socket, hello, left) {
                 Ok(Answer::Served(stream)) => return Place::Theirs { stream, socket },
@@ -58,13 +81,13 @@ pub fn find(store: &Store, hello: &Hello, patience: Duration, given_up: &dyn Fn(
                 // The one that is about to end gives the lock back, and a copied file is soon written anew.
                 Ok(Answer::Refused(Refused::Stopping | Refused::Checkout, message)) => why = message,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    why = "the server of this checkout does not answer".into();
+                    why = MUTE.into();
                 }
                 // It has just gone, or has not published yet.
                 Err(error) => why = format!("the server of this checkout cannot be reached: {error}"),
             }
         }
-        if Instant::now() >= until || given_up() {
+        if Instant::now() >= until || (search.given_up)() {
             return Place::Alone { why };
         }
         thread::sleep(PAUSE);
@@ -73,7 +96,7 @@ pub fn find(store: &Store, hello: &Hello, patience: Duration, given_up: &dyn Fn(
 
 /// Whether a server answers at `socket` within `patience`.
 #[must_use]
-pub fn answers(socket: &std::path::Path, probe: &Hello, patience: Duration) -> bool {
+pub fn answers(socket: &Path, probe: &Hello, patience: Duration) -> bool {
     matches!(ask(socket, probe, patience), Ok(Answer::Served(_)))
 }
 
@@ -82,7 +105,7 @@ enum Answer {
     Refused(Refused, String),
 }
 
-fn ask(socket: &std::path::Path, hello: &Hello, patience: Duration) -> io::Result<Answer> {
+fn ask(socket: &Path, hello: &Hello, patience: Duration) -> io::Result<Answer> {
     let stream = folder::connect(socket).map_err(io::Error::other)?;
     preamble::send(&stream, hello, patience)?;
     Ok(match preamble::receive::<Reply>(&stream, patience)? {

@@ -11,12 +11,12 @@
 mod asked;
 mod flight;
 
-use crate::sharing::preamble::Why;
 use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
 
 use crate::protocol::{Failure, Fault, Frame, Line, error, read};
+use crate::sharing::preamble::Why;
 use asked::{Asked, Said, Saying, says_initialized};
 use flight::{Ask, Flight, Unit};
 
@@ -146,7 +146,7 @@ impl Relay {
             && match Saying::read(line) {
                 Saying::One(said) => self.hear(&said),
                 // None of what is replayed is a batch, so an array is passed or dropped as a whole.
-                Saying::Batch(all) => all.iter().fold(false, |passes, said| self.hear(said) || passes),
+                Saying::Batch(all) => all.iter().filter(|said| self.hear(said)).count() > 0,
                 Saying::Unknown => true,
             };
         if passes {
@@ -205,8 +205,8 @@ impl Relay {
                 (_, Some(opening)) => opening.initialized |= initialized,
                 (_, None) => {}
             },
-            Asked::Attach(external_id) if done && !said.is_refusal() => self.held = Some(external_id),
-            Asked::Detach(external_id) if done && !said.is_refusal() => {
+            Asked::Attach(external_id) if !said.is_refusal() => self.held = Some(external_id),
+            Asked::Detach(external_id) if !said.is_refusal() => {
                 if external_id.is_none() || external_id == self.held {
                     self.held = None;
                 }

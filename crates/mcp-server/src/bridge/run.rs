@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, PipeReader, Read, Write, pipe};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use majordomus_episodes_core::clock::{Clock, SystemClock};
 use majordomus_records::{Serving, Store};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::place::{self, PATIENCE, Place};
+use super::place::{self, PATIENCE, Place, Search};
 use super::relay::{Relay, Told};
 use crate::house::House;
 use crate::sharing::preamble::{Hello, Wants, Why};
@@ -94,6 +94,8 @@ struct Bridge {
     /// When the client last took something, while it has closed its side and something waits.
     taken_at: Option<Duration>,
     server: Option<Server>,
+    /// The last one was stopped by its operator.
+    stopped: bool,
     /// This process, where it is the server.
     house: Option<House>,
     /// When a client that is served alone looks for others next.
@@ -147,6 +149,7 @@ impl Bridge {
             hung_up: false,
             taken_at: None,
             server: None,
+            stopped: false,
             house: None,
             look_at: None,
             chunk: vec![0; CHUNK],
@@ -201,7 +204,7 @@ impl Bridge {
             if self.server.is_none() {
                 // Nobody serves since an operator stopped the server: the client's next word begins another one.
                 let asked = self.from_client.waiting() > 0 || self.relay.in_flight() > 0;
-                if !asked || !self.connect() {
+                if !asked || !self.connect(None) {
                     return false;
                 }
             }
@@ -319,14 +322,14 @@ impl Bridge {
     fn read_server(&mut self) {
         let Some(server) = &mut self.server else { return };
         match server.end.read(&mut self.chunk) {
-            Ok(0) => self.lost(),
+            Ok(0) => self.lost(None),
             Ok(count) => {
                 server.heard = self.clock.awake();
                 server.lines.push(&self.chunk[..count]);
                 self.pass_on();
             }
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-            Err(_) => self.lost(),
+            Err(_) => self.lost(None),
         }
     }
 
@@ -342,8 +345,9 @@ impl Bridge {
         }
     }
 
-    /// The server is gone: what cannot be repeated is answered, and somebody else serves from now on.
-    fn lost(&mut self) {
+    /// The server is gone: what cannot be repeated is answered, and somebody else serves from now on, but not the one at
+    /// `mute`.
+    fn lost(&mut self, mute: Option<&Path>) {
         let Some(server) = self.server.take() else { return };
         self.relay.lost(self.to_client.bytes());
         let waits = self.relay.in_flight() > 0 || self.from_client.waiting() > 0;
@@ -353,12 +357,13 @@ impl Bridge {
         if server.why == Some(Why::Stopped) {
             (self.options.diagnostics)("the server of this checkout was stopped; the next call starts another one");
             self.close_house();
+            self.stopped = true;
             return;
         }
         // Whoever is waited for is gone: the client's answers so far first.
         let _ = self.to_client.flush(&self.output);
         self.close_house();
-        self.connect();
+        self.connect(mute);
     }
 
     /// A house of this process that has let its own client go is over.
@@ -370,10 +375,14 @@ impl Bridge {
     }
 
     /// Finds somebody who serves; whether there is one.
-    fn connect(&mut self) -> bool {
-        let hello = self.hello();
-        let place = place::find(&self.options.store, &hello, PATIENCE, &|| is_ready(&self.stop));
-        self.say_who_serves(&place);
+    fn connect(&mut self, mute: Option<&Path>) -> bool {
+        let given_up = || is_ready(&self.stop);
+        let search = Search { mute, given_up: &given_up, ..Search::default() };
+        let place = place::find(&self.options.store, &self.hello(), search);
+        // That there would be another one was said when it was stopped.
+        if !std::mem::take(&mut self.stopped) {
+            self.say_who_serves(&place);
+        }
         self.settle_at(place)
     }
 
@@ -478,7 +487,8 @@ impl Bridge {
             server.heard = now + TRUST;
         } else if server.heard + DOUBT <= now {
             // It holds the right to serve and does not: it is passed by.
-            self.lost();
+            let mute = server.socket.clone();
+            self.lost(mute.as_deref());
         }
     }
 
@@ -490,7 +500,7 @@ impl Bridge {
         }
         self.look_at = Some(now + LOOK);
         let probe = Hello { wants: Wants::Probe, connection: None, holds: None, ..self.options.hello.clone() };
-        let found = place::find(&self.options.store, &probe, GLANCE, &|| false);
+        let found = place::find(&self.options.store, &probe, Search { patience: GLANCE, ..Search::default() });
         if !matches!(found, Place::Alone { .. })
             && let Some(house) = &self.house
         {

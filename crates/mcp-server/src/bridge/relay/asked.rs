@@ -175,7 +175,7 @@ impl<'a> Saying<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// Whether a tool answers that it did not do it.
+    /// Whether a tool did not do it: by its own answer, or because there was an error and no result.
     pub(super) fn is_refusal(&self) -> bool {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

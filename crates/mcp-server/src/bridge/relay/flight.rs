@@ -184,52 +184,34 @@ impl Flight {
     /// Whether the client has said that it is ready, of the last opening in flight.
     pub(super) fn opening(&mut self) -> Option<&mut bool> {
         let mut asks = self.units.iter_mut().rev().flat_map(|unit| unit.asks.iter_mut().rev());
-        asks.find_map(|ask| match &mut ask.asked {
-            Asked::Initialize { initialized } => Some(initialized),
-            Asked::Other
-            | Asked::Attach(_)
-            | Asked::Detach(_)
-            | Asked::Listen { .. }
-            | Asked::Subscribe(_)
-            | Asked::Unsubscribe(_) => None,
-        })
+        asks.find_map(
+            |ask| {
+                if let Asked::Initialize { initialized } = &mut ask.asked { Some(initialized) } else { None }
+            },
+        )
     }
 
     /// Whether the stream of that id was acknowledged, if there is one.
     pub(super) fn listen(&mut self, id: &str) -> Option<&mut bool> {
-        let mut asks = self.units.iter_mut().flat_map(|unit| &mut unit.asks);
-        asks.find_map(|ask| match &mut ask.asked {
-            Asked::Listen { acknowledged } if *ask.id == *id => Some(acknowledged),
-            Asked::Listen { .. }
-            | Asked::Other
-            | Asked::Initialize { .. }
-            | Asked::Attach(_)
-            | Asked::Detach(_)
-            | Asked::Subscribe(_)
-            | Asked::Unsubscribe(_) => None,
-        })
+        let asks = self.units.iter_mut().flat_map(|unit| &mut unit.asks);
+        asks.filter(|ask| *ask.id == *id)
+            .find_map(|ask| if let Asked::Listen { acknowledged } = &mut ask.asked { Some(acknowledged) } else { None })
     }
 
     /// The external id in the first attach or detach.
     pub(super) fn names(&self) -> Option<&str> {
-        self.units.iter().flat_map(|unit| &unit.asks).find_map(|ask| match &ask.asked {
-            Asked::Attach(id) | Asked::Detach(Some(id)) => Some(&**id),
-            Asked::Detach(None)
-            | Asked::Other
-            | Asked::Initialize { .. }
-            | Asked::Listen { .. }
-            | Asked::Subscribe(_)
-            | Asked::Unsubscribe(_) => None,
+        self.units.iter().flat_map(|unit| &unit.asks).find_map(|ask| {
+            if let Asked::Attach(id) | Asked::Detach(Some(id)) = &ask.asked { Some(&**id) } else { None }
         })
     }
 
     /// Removes what may not be asked again, in order.
-    pub(super) fn give_up(&mut self) -> Vec<Unit> {
+    pub(super) fn give_up(&mut self) -> VecDeque<Unit> {
         let (kept, gone): (VecDeque<Unit>, VecDeque<Unit>) =
             std::mem::take(&mut self.units).into_iter().partition(Unit::may_repeat);
         self.units = kept;
         self.size = self.units.iter().map(Unit::size).fold(Size::default(), Size::plus);
-        gone.into()
+        gone
     }
 
     fn remove(&mut self, at: usize) -> Option<Unit> {

@@ -3,8 +3,7 @@ mod properties;
 use majordomus_capability::{Effect, catalogue};
 
 use super::asked::Declared;
-use super::{REPEATABLE_BYTES, REPEATABLE_LINES, Relay, SUBSCRIPTIONS, Told, WAITING, WAITING_ID_BYTES};
-use crate::sharing::preamble::Why;
+use super::{REPEATABLE_BYTES, REPEATABLE_LINES, Relay, SUBSCRIPTIONS, Told, WAITING, WAITING_ID_BYTES, Why};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -150,7 +149,7 @@ fn what_is_no_request_is_not_in_flight() {
 fn two_ids_are_the_same_only_if_they_are_written_alike() {
     let mut bridge = Bridge::default();
     bridge.asks("1", "ping", "{}");
-    for other in [r#""1""#, "01", "1.0", "-1"] {
+    for other in [r#""1""#, "10", "1.0", "-1"] {
         assert_eq!(bridge.answers(other), Told::Swallowed, "{other}");
     }
     assert_eq!(bridge.relay.in_flight(), 1);
@@ -268,6 +267,8 @@ fn a_refused_opening_is_not_sent_again() {
     let mut bridge = Bridge::begun();
     bridge.asks("1", "initialize", "{}");
     bridge.faults("1");
+    bridge.says(&format!("[{}]", request("2", "initialize", "{}")));
+    bridge.answers("2");
     bridge.moves();
     assert_eq!(bridge.sent(), [INITIALIZE, INITIALIZED]);
 }
@@ -300,7 +301,7 @@ fn live_subscriptions_follow_the_client_and_their_answers_are_swallowed() {
     for (id, uri) in [("1", "a:b"), ("2", "c\\\""), ("3", "d"), ("4", "d"), ("5", "e")] {
         bridge.asks(id, "resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#));
     }
-    ["1", "2", "3", "4"].map(|id| bridge.answers(id));
+    assert_eq!(["1", "2", "3", "4"].map(|id| bridge.answers(id)), [Told::Passed; 4]);
     bridge.faults("5");
     bridge.asks("6", "resources/unsubscribe", r#"{"uri":"\u0061:b"}"#);
     bridge.answers("6");
@@ -308,7 +309,9 @@ fn live_subscriptions_follow_the_client_and_their_answers_are_swallowed() {
     bridge.moves();
     let live = [("2", r#"{"uri":"c\""}"#), ("3", r#"{"uri":"d"}"#)];
     assert_eq!(bridge.sent()[2..], live.map(|(id, params)| request(id, "resources/subscribe", params)));
+    bridge.asks("2", "ping", "{}");
     assert_eq!(["0", "2", "3"].map(|id| bridge.answers(id)), [Told::Swallowed; 3]);
+    assert_eq!(bridge.relay.in_flight(), 1);
     assert!(bridge.shown().is_empty());
 }
 
@@ -436,6 +439,27 @@ fn an_error_without_an_id_ends_the_line_that_it_is_about() {
 }
 
 #[test]
+fn a_line_that_nothing_answered_is_forgotten_with_the_next_answer() {
+    let mut bridge = Bridge::default();
+    bridge.says(&format!("[{INITIALIZED}]"));
+    bridge.asks("1", "ping", "{}");
+    bridge.answers("1");
+    bridge.says(&format!("[{}]", request("2", "ping", "{}")));
+    bridge.server(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#);
+    assert_eq!(bridge.relay.in_flight(), 0);
+}
+
+#[test]
+fn a_message_that_is_none_is_answered_under_its_id() {
+    let mut bridge = Bridge::default();
+    let line = r#"{"jsonrpc":"2.0","id":9}"#;
+    bridge.says(line);
+    bridge.moves();
+    assert_eq!(bridge.sent(), [line]);
+    assert_eq!(bridge.faults("9"), Told::Passed);
+}
+
+#[test]
 fn a_farewell_is_never_passed_on() {
     let mut bridge = Bridge::default();
     for (line, told) in [
@@ -484,6 +508,10 @@ fn a_request_too_many_is_answered_without_being_sent() {
     assert_eq!(bridge.sent(), [cancel("7")]);
     bridge.answers("0");
     bridge.asks("-1", "ping", "{}");
+    assert_eq!(bridge.sent().len(), 1);
+    bridge.moves();
+    bridge.sent();
+    bridge.asks("-2", "ping", "{}");
     assert_eq!(bridge.sent().len(), 1);
     let mut bridge = Bridge::default();
     bridge.asks(&format!("\"{}\"", "a".repeat(WAITING_ID_BYTES)), "ping", "{}");

@@ -201,10 +201,8 @@ impl World {
 
     fn show(&mut self, bytes: &[u8]) {
         for line in std::str::from_utf8(bytes).unwrap().lines() {
-            let all = match serde_json::from_str(line).unwrap() {
-                Value::Array(all) => all,
-                one => vec![one],
-            };
+            let said: Value = serde_json::from_str(line).unwrap();
+            let all = said.as_array().cloned().unwrap_or_else(|| vec![said]);
             for id in all.iter().filter_map(|one| one.get("id")).map(Value::to_string) {
                 self.opened |= id == r#""open""#;
                 *self.answered.entry(id).or_default() += 1;
