@@ -20,6 +20,9 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(3);
 
+/// How long a server may take from the lock to what it publishes; what is there until then may be an earlier one's.
+const START: Duration = Duration::from_millis(250);
+
 /// What is said of a server that has the lock and nothing else.
 const MUTE: &str = "the server of this checkout does not answer";
 
@@ -62,7 +65,8 @@ impl Default for Search<'_> {
 /// Finds out who serves.
 #[must_use]
 pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
-    let until = Instant::now() + search.patience;
+    let begun = Instant::now();
+    let until = begun + search.patience;
     let mut why = "the server of this checkout does not say where it answers".to_owned();
     loop {
         match store.try_serve() {
@@ -70,7 +74,13 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
             Ok(None) => {}
             Err(error) => return Place::Alone { why: format!("the git directory cannot be locked: {error}") },
         }
-        if let Some(socket) = store.left_behind().and_then(|published| published.socket) {
+        let published = store.left_behind();
+        let shares_nothing = published.as_ref().is_some_and(|published| published.socket.is_none());
+        if shares_nothing && Instant::now() >= begun + START {
+            // It could not make one, and said so.
+            return Place::Alone { why: "the server of this checkout has no socket".into() };
+        }
+        if let Some(socket) = published.and_then(|published| published.socket) {
             if search.mute == Some(&socket) {
                 return Place::Alone { why: MUTE.into() };
             }

@@ -94,8 +94,8 @@ struct Bridge {
     /// When the client last took something, while it has closed its side and something waits.
     taken_at: Option<Duration>,
     server: Option<Server>,
-    /// The last one was stopped by its operator.
-    stopped: bool,
+    /// There is nothing to say about the next one.
+    quiet: bool,
     /// This process, where it is the server.
     house: Option<House>,
     /// When a client that is served alone looks for others next.
@@ -149,7 +149,7 @@ impl Bridge {
             hung_up: false,
             taken_at: None,
             server: None,
-            stopped: false,
+            quiet: false,
             house: None,
             look_at: None,
             chunk: vec![0; CHUNK],
@@ -357,9 +357,11 @@ impl Bridge {
         if server.why == Some(Why::Stopped) {
             (self.options.diagnostics)("the server of this checkout was stopped; the next call starts another one");
             self.close_house();
-            self.stopped = true;
+            self.quiet = true;
             return;
         }
+        // One that goes on purpose has handed over what it had, and that is nobody's trouble.
+        self.quiet = server.why.is_some();
         // Whoever is waited for is gone: the client's answers so far first.
         let _ = self.to_client.flush(&self.output);
         self.close_house();
@@ -379,8 +381,7 @@ impl Bridge {
         let given_up = || is_ready(&self.stop);
         let search = Search { mute, given_up: &given_up, ..Search::default() };
         let place = place::find(&self.options.store, &self.hello(), search);
-        // That there would be another one was said when it was stopped.
-        if !std::mem::take(&mut self.stopped) {
+        if !std::mem::take(&mut self.quiet) {
             self.say_who_serves(&place);
         }
         self.settle_at(place)
