@@ -120,6 +120,8 @@ fn a_client_that_hangs_up_after_asking_has_not_called_it_off() {
         let session = server.session();
         let arguments = json!({ "external_id": format!("thread-{number}") });
         let mut connection = server.connect();
+        // A client that has gone before it was let in is nobody: whose connection it was cannot be told any more.
+        assert_eq!(connection.ask(&Request::get("/api/v1/live")).status, 200);
         connection.send(&session.message(call(&json!(7), "majordomus_session_attach", &arguments)));
         drop(connection);
         let log = format!("thread-{number}-");

@@ -43,10 +43,16 @@ impl Server {
         });
         // From here on it is ended with this value, whatever it says.
         let mut server = Self { child, url: String::new(), err };
-        let line = server.err.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("{command:?} says nothing"));
-        let named = line.split_once("(for clients: ").and_then(|(_, rest)| rest.split_once("/mcp)"));
-        named.unwrap_or_else(|| panic!("no address in {line:?}")).0.clone_into(&mut server.url);
-        server
+        let mut said = Vec::new();
+        loop {
+            let line = server.err.recv_timeout(DEADLINE);
+            let line = line.unwrap_or_else(|_| panic!("{command:?} does not say where it answers: {said:?}"));
+            if let Some((url, _)) = line.split_once("(for clients: ").and_then(|(_, rest)| rest.split_once("/mcp)")) {
+                url.clone_into(&mut server.url);
+                return server;
+            }
+            said.push(line);
+        }
     }
 
     /// Its process id.

@@ -109,6 +109,7 @@ fn count(folder: &Path) -> Result<Vec<(&'static str, String)>> {
         client: None,
         handle: None,
         again: false,
+        carrier: None,
         took_over: false,
         ago: Duration::ZERO,
     });

@@ -41,6 +41,7 @@ pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<
             client: Some("bench 1"),
             handle: None,
             again: false,
+            carrier: None,
         };
         let (seconds, attached) = seconds(|| board.attach_with(request));
         let attached = attached.context("an attach was refused")?;

@@ -1,9 +1,9 @@
 //! The same capabilities over HTTP: `/mcp` for clients, `/api/v1` for programs, `/docs` for people.
 //!
 //! ```text
-//! bind -> accept -> guard -> router -> mcp | rest | docs
-//!                                        \    |
-//!                                     sessions, handles -> board
+//! bind -> accept (whose?) -> guard -> router -> mcp | rest | docs
+//!                                                 \    |
+//!                                              sessions, handles -> board
 //! ```
 //!
 //! A session or a handle is a peer like a stdio process, only without a process that holds it: silence is not loss, so
@@ -19,11 +19,13 @@ mod rest;
 mod router;
 mod sessions;
 mod socket;
+mod whose;
 
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -39,10 +41,12 @@ use majordomus_records::clock::rfc3339;
 use tokio::sync::{Semaphore, watch};
 
 pub use bind::{BindError, Bound, DEFAULT_PORT, Listen, Port};
-pub use guard::Allowed;
+pub use guard::{Allowed, TOKEN_HEADER};
 pub use pace::PaceLimits;
+pub use whose::Callers;
 
 use crate::protocol::{Handed, Session};
+use guard::Proof;
 use pace::Pace;
 use sessions::{Live, Sessions};
 
@@ -57,6 +61,8 @@ pub struct HttpOptions {
     pub instance: String,
     /// What the user allowed beyond loopback.
     pub allowed: Allowed,
+    /// How it is known that callers are this process's own user.
+    pub callers: Callers,
     /// The clock of both boards.
     pub clock: Arc<dyn Clock>,
     /// Takes one line for a person, rarely; nothing by default.
@@ -76,6 +82,7 @@ impl HttpOptions {
             shared,
             instance,
             allowed: Allowed::default(),
+            callers: Callers::default(),
             clock: Arc::new(SystemClock),
             diagnostics: Arc::new(|_| {}),
             limits: HttpLimits::default(),
@@ -106,6 +113,10 @@ pub struct HttpLimits {
     pub write_time: Duration,
     /// The most connections at once.
     pub connections: usize,
+    /// The most connections at once of whoever is not served, while they are told so.
+    pub strangers: usize,
+    /// How long each of those may take.
+    pub stranger_time: Duration,
     /// The most sessions at once.
     pub sessions: NonZeroUsize,
     /// How long a session is kept that says nothing and has no stream.
@@ -130,6 +141,8 @@ impl Default for HttpLimits {
             head_time: Duration::from_secs(75),
             write_time: Duration::from_secs(60),
             connections: 1_024,
+            strangers: 32,
+            stranger_time: Duration::from_secs(2),
             sessions: NonZeroUsize::new(10_000).expect("it is not zero"),
             session_idle: HANDLE_IDLE,
             streams: 4,
@@ -147,6 +160,10 @@ struct Server {
     tools: Arc<Tools>,
     sessions: Sessions,
     allowed: Allowed,
+    /// What a call that changes something has to show.
+    proof: Proof,
+    /// The checkout that it serves, and where that is.
+    checkout: Option<(String, PathBuf)>,
     clock: Arc<dyn Clock>,
     limits: HttpLimits,
     instance: String,
@@ -172,8 +189,13 @@ impl Server {
         }
     }
 
-    fn new(options: HttpOptions, bound: &Bound) -> Self {
-        let HttpOptions { shared, tools, instance, allowed, clock, diagnostics: _, limits, sessions: _ } = options;
+    fn new(options: HttpOptions, bound: &Bound, proof: Proof) -> Self {
+        let HttpOptions { shared, tools, instance, allowed, callers: _, clock, diagnostics: _, limits, sessions: _ } =
+            options;
+        let checkout = shared.records.as_ref().map(|store| {
+            let checkout = store.checkout();
+            (checkout.id(), checkout.worktree.as_ref().unwrap_or(&checkout.git_dir).clone())
+        });
         let started_at = rfc3339(clock.now().wall_ms);
         // A second server of one process would tell of the first one's standing; nobody starts one.
         let _ = shared.standing.set(Standing { instance: instance.clone(), url: bound.url(), started_at });
@@ -187,6 +209,8 @@ impl Server {
             shared,
             tools,
             allowed,
+            proof,
+            checkout,
             clock,
             limits,
             instance,
@@ -225,7 +249,15 @@ impl fmt::Debug for HttpServer {
 pub fn serve_http(bound: Bound, options: HttpOptions) -> io::Result<HttpServer> {
     let (url, diagnostics, listeners) = (bound.url(), options.diagnostics.clone(), bound.again()?);
     let left = options.sessions.clone();
-    let server = Arc::new(Server::new(options, &bound));
+    let tellers = match options.callers {
+        Callers::Told => bound.tellers(),
+        Callers::Shown => None,
+    };
+    let proof = match tellers {
+        Some(_) => Proof::Nothing,
+        None => Proof::token(options.shared.records.as_ref(), &options.instance, &*diagnostics),
+    };
+    let server = Arc::new(Server::new(options, &bound, proof));
     server.go_on(&left);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
@@ -234,7 +266,7 @@ pub fn serve_http(bound: Bound, options: HttpOptions) -> io::Result<HttpServer> 
         .build()?;
     let serves = Arc::clone(&server);
     let thread = thread::Builder::new().name("http".into()).spawn(move || {
-        runtime.block_on(accept::run(serves, bound.into_listeners(), diagnostics));
+        runtime.block_on(accept::run(serves, bound.into_listeners(), tellers, diagnostics));
         // What still hangs in a driver is not waited for any longer.
         runtime.shutdown_background();
     })?;
@@ -304,6 +336,7 @@ impl HttpServer {
         self.stop_answering();
         self.server.sessions.end_all();
         self.server.shared.handles.end_all();
+        self.server.proof.forget(self.server.shared.records.as_ref());
     }
 }
 

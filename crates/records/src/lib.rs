@@ -23,6 +23,7 @@ pub mod returning;
 pub mod store;
 
 pub mod serving;
+pub mod token;
 
 pub mod capture;
 pub mod driver;

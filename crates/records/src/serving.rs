@@ -96,9 +96,9 @@ impl Store {
         let bytes = serde_json::to_vec(published)?;
         let mut refused = None;
         for root in self.state().roots() {
-            match self.write_published(root, &bytes, &published.instance) {
-                Ok(path) => {
-                    serving.published = Some((path, published.instance.clone()));
+            match self.write_whole(&file(root), &bytes, &published.instance) {
+                Ok(()) => {
+                    serving.published = Some((file(root), published.instance.clone()));
                     return Ok(());
                 }
                 Err(error) => refused = refused.or(Some(error)),
@@ -107,17 +107,16 @@ impl Store {
         Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
-    /// Writes the file aside and renames it, so that nobody ever reads a half of it.
-    fn write_published(&self, root: &Path, bytes: &[u8], instance: &str) -> io::Result<PathBuf> {
-        let disk = self.disk();
-        let (path, aside) = (file(root), root.join(format!("server.{instance}.aside")));
-        disk.make_folders(root, true)?;
+    /// Writes a file of the server's aside and renames it, so that nobody ever reads a half of it.
+    pub(crate) fn write_whole(&self, path: &Path, bytes: &[u8], instance: &str) -> io::Result<()> {
+        let (disk, aside) = (self.disk(), path.with_extension(format!("{instance}.aside")));
+        disk.make_folders(path.parent().unwrap_or(path), true)?;
         let written = disk.open(&aside, crate::disk::Open::Create).and_then(|mut file| file.append(bytes));
-        let renamed = written.and_then(|()| disk.rename(&aside, &path));
+        let renamed = written.and_then(|()| disk.rename(&aside, path));
         if renamed.is_err() {
             let _ = disk.remove(&aside);
         }
-        renamed.map(|()| path)
+        renamed
     }
 
     /// What the server of this checkout published; nothing where no process is its server, whatever an earlier one left

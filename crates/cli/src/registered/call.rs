@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use majordomus_capability::project::rest::HANDLE_HEADER;
 use majordomus_capability::{Capability, Method};
+use majordomus_mcp_server::http::TOKEN_HEADER;
 use majordomus_records::serving::Published;
 use majordomus_records::{Policy, Store};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -82,6 +83,8 @@ pub(crate) const START_ONE: &str = "start one in this checkout: majordomus serve
 pub(super) struct Server {
     agent: ureq::Agent,
     url: String,
+    /// What shows it that a call that changes something is its own user's, where it wants to see that.
+    token: Option<String>,
 }
 
 impl Server {
@@ -89,7 +92,7 @@ impl Server {
     pub(super) fn of_this_checkout() -> anyhow::Result<Self> {
         let store = Store::open(crate::commands::here()?, Policy::default());
         let found = match store.published() {
-            Some(published) => Self::named(&published),
+            Some(published) => Self::named(&published).map(|server| Self { token: store.token(), ..server }),
             None => Err(NoServer::None),
         };
         found.map_err(|error| output::no_server(error, START_ONE))
@@ -102,7 +105,7 @@ impl Server {
     /// Asks who answers there, and how it stands: the port may be another program's by now, or another checkout's
     /// server.
     pub(super) fn told(published: &Published, patience: Duration) -> Result<(Self, Value), NoServer> {
-        let server = Self { agent: agent(), url: published.url.trim_end_matches('/').to_owned() };
+        let server = Self { agent: agent(), url: published.url.trim_end_matches('/').to_owned(), token: None };
         if !is_of_this_machine(&server.url) {
             return Err(NoServer::None);
         }
@@ -139,6 +142,11 @@ impl Server {
             .header("Accept", "application/json");
         if let Some(handle) = &request.handle {
             made = made.header(HANDLE_HEADER, handle);
+        }
+        if request.method == Method::Post
+            && let Some(token) = &self.token
+        {
+            made = made.header(TOKEN_HEADER, token);
         }
         let mut answer = match &request.body {
             Some(body) => {

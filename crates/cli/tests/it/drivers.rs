@@ -15,7 +15,7 @@ use crate::place::repository;
 fn open(driver: &dyn EpisodeDriver, peer: &Peer, id: &str) -> Report {
     let key = EpisodeKey::new("generic", id).unwrap();
     let (peer, ago) = (peer.id(), Duration::ZERO);
-    driver.open(&Opening { key, peer, client: None, handle: None, again: false, took_over: false, ago })
+    driver.open(&Opening { key, peer, client: None, handle: None, again: false, carrier: None, took_over: false, ago })
 }
 
 fn close(driver: &dyn EpisodeDriver, id: &str, reason: CloseReason) -> Report {

@@ -22,10 +22,13 @@ use super::Server;
 use super::pace::Pace;
 use super::router;
 use super::socket::Socket;
+use super::whose::{Stranger, Teller};
 
 /// What a client beyond the bound is told, before anything of it is read.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+/// What a stranger beyond the bound is told.
+const FORBIDDEN: &[u8] = b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 /// How long to wait where no connection can be accepted, for want of descriptors for example.
 const BREATH: Duration = Duration::from_millis(50);
 /// How often is looked whether calls still run, at the end.
@@ -38,22 +41,30 @@ pub(super) struct Wire {
     /// What the connection may ask for where no session or handle does.
     pub(super) pace: Arc<Pace>,
     pub(super) socket: Socket,
+    /// Who it is, where that is not this server's own user.
+    pub(super) stranger: Option<Stranger>,
 }
 
 /// Serves until the server is to stop, then until what runs is answered, for a bounded time.
 pub(super) async fn run(
     server: Arc<Server>,
     listeners: Vec<StdListener>,
+    tellers: Option<Vec<Teller>>,
     diagnostics: Arc<dyn Fn(&str) + Send + Sync>,
 ) {
-    let router = router::router(&server);
-    let room = Arc::new(Semaphore::new(server.limits.connections));
-    let graceful = Arc::new(GracefulShutdown::new());
+    let hall = Hall {
+        router: router::router(&server),
+        room: Arc::new(Semaphore::new(server.limits.connections)),
+        strangers: Arc::new(Semaphore::new(server.limits.strangers)),
+        graceful: Arc::new(GracefulShutdown::new()),
+        server: server.clone(),
+    };
     let mut accepting = Vec::new();
+    let mut tellers = tellers.into_iter().flatten();
     for listener in listeners {
-        let (server, router, room, graceful) = (server.clone(), router.clone(), room.clone(), graceful.clone());
+        let teller = tellers.next();
         match TcpListener::from_std(listener) {
-            Ok(listener) => accepting.push(tokio::spawn(accept(server, listener, router, room, graceful))),
+            Ok(listener) => accepting.push(tokio::spawn(accept(listener, teller, hall.clone()))),
             Err(error) => diagnostics(&format!("an address cannot be served: {error}")),
         }
     }
@@ -64,7 +75,7 @@ pub(super) async fn run(
         task.abort();
         let _ = task.await;
     }
-    let Some(graceful) = Arc::into_inner(graceful) else { return };
+    let Some(graceful) = Arc::into_inner(hall.graceful) else { return };
     // A client that has sent half a request is not waited for, only calls that run, and then their answers for a moment.
     let answered = async {
         while server.running.load(Ordering::Acquire) > 0 {
@@ -79,34 +90,47 @@ pub(super) async fn run(
     }
 }
 
-async fn accept(
-    server: Arc<Server>,
-    listener: TcpListener,
-    router: axum::Router,
-    room: Arc<Semaphore>,
-    graceful: Arc<GracefulShutdown>,
-) {
+async fn accept(listener: TcpListener, mut teller: Option<Teller>, hall: Hall) {
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        match listener.accept().await {
+            Ok((stream, client)) => {
+                // A question that the system answers at once: nobody who comes after waits for it.
+                let judged = teller.as_mut().map_or(Ok(()), |teller| teller.judge(&stream, client));
+                hall.take(stream, judged.err()).await;
+            }
             // The client has gone again.
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => {
-                continue;
             }
-            Err(_) => {
-                tokio::time::sleep(BREATH).await;
-                continue;
-            }
-        };
+            Err(_) => tokio::time::sleep(BREATH).await,
+        }
+    }
+}
+
+/// What all connections have in common. Clones are the same one.
+#[derive(Clone)]
+struct Hall {
+    server: Arc<Server>,
+    router: axum::Router,
+    /// Room for those who are served.
+    room: Arc<Semaphore>,
+    /// Room for those who are only told that they are not.
+    strangers: Arc<Semaphore>,
+    graceful: Arc<GracefulShutdown>,
+}
+
+impl Hall {
+    /// Answers a connection's requests on a task of its own, a stranger's only by saying so.
+    async fn take(&self, stream: TcpStream, stranger: Option<Stranger>) {
+        let (room, full) = if stranger.is_some() { (&self.strangers, FORBIDDEN) } else { (&self.room, BUSY) };
         let Ok(place) = room.clone().try_acquire_owned() else {
-            refuse(stream).await;
-            continue;
+            return refuse(stream, full).await;
         };
-        prepare(&stream, server.limits.write_time);
+        let limits = self.server.limits;
+        prepare(&stream, limits.write_time);
         let socket = Socket::new(stream);
-        let pace = Pace::new(server.limits.pace, server.now());
-        let wire = Arc::new(Wire { pace, socket: socket.clone() });
-        let (answers, router) = (server.clone(), router.clone());
+        let pace = Pace::new(limits.pace, self.server.now());
+        let wire = Arc::new(Wire { pace, socket: socket.clone(), stranger });
+        let (answers, router) = (self.server.clone(), self.router.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(wire.clone());
@@ -115,22 +139,26 @@ async fn accept(
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(server.limits.head_time)
+            .header_read_timeout(limits.head_time)
             .max_buf_size(HEAD_BYTES)
             .half_close(true)
+            .keep_alive(stranger.is_none())
             .serve_connection(TokioIo::new(socket), service);
-        let watched = graceful.watch(connection);
+        let watched = self.graceful.watch(connection);
         tokio::spawn(async move {
             // A client that breaks the protocol or goes away is no trouble of ours.
-            let _ = watched.await;
+            match stranger {
+                None => drop(watched.await),
+                Some(_) => drop(tokio::time::timeout(limits.stranger_time, watched).await),
+            }
             drop(place);
         });
     }
 }
 
-async fn refuse(mut stream: TcpStream) {
+async fn refuse(mut stream: TcpStream, word: &[u8]) {
     // A client that does not take the word goes without it.
-    let _ = tokio::time::timeout(BREATH, stream.write_all(BUSY)).await;
+    let _ = tokio::time::timeout(BREATH, stream.write_all(word)).await;
 }
 
 /// Answers are small and wanted at once; a client that takes none is given up by the system.

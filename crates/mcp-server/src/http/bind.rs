@@ -6,6 +6,8 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
+use super::whose::{self, Teller};
+
 /// The port that clients are configured with unless somebody says otherwise.
 pub const DEFAULT_PORT: u16 = 8741;
 
@@ -113,6 +115,11 @@ impl Bound {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", SocketAddr::new(self.address, self.port))
+    }
+
+    /// Who tells for each listener whose connections are, where the system can.
+    pub(super) fn tellers(&self) -> Option<Vec<Teller>> {
+        whose::tellers(&self.listeners)
     }
 
     pub(super) fn into_listeners(self) -> Vec<TcpListener> {

@@ -8,6 +8,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use axum::http::header::{HOST, HeaderMap, ORIGIN};
 use axum::http::{HeaderValue, Uri};
 use majordomus_capability::{Code, Refusal};
+use majordomus_records::Store;
+use majordomus_records::token::Token;
+
+/// The request header that carries the token, where the server wants one.
+pub const TOKEN_HEADER: &str = "majordomus-token";
 
 /// What the user allowed beyond loopback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +64,76 @@ impl Allowed {
         is_loopback(name)
             || self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host) || allowed.eq_ignore_ascii_case(name))
     }
+}
+
+/// What a call that changes something has to show.
+pub(super) enum Proof {
+    /// Nothing: only connections of this server's own user get as far as this.
+    Nothing,
+    /// What is in a file that only that user reads.
+    Token(Token),
+    /// What nobody has, for want of a place for it: why.
+    Missing(String),
+}
+
+impl Proof {
+    /// A token, new for this server.
+    pub(super) fn token(store: Option<&Store>, instance: &str, diagnostics: &dyn Fn(&str)) -> Self {
+        let made = match store {
+            Some(store) => store.make_token(instance).map_err(|error| error.to_string()),
+            None => Err("outside a repository there is no place for one".into()),
+        };
+        let begin = "majordomus: the system does not tell whose connections these are; over HTTP";
+        match made {
+            Ok(token) => {
+                let path = token.path.display();
+                diagnostics(&format!("{begin} calls that change something need {TOKEN_HEADER}, which is in {path}"));
+                Self::Token(token)
+            }
+            Err(why) => {
+                diagnostics(&format!("{begin} nothing can be changed, as there is no token: {why}"));
+                Self::Missing(why)
+            }
+        }
+    }
+
+    /// Judges a call that changes something.
+    ///
+    /// # Errors
+    /// [`Code::Forbidden`].
+    pub(super) fn judge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let why = "this server cannot tell whose connection this is";
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Token(Token { token, path }) => {
+                let given = headers.get_all(TOKEN_HEADER);
+                let mut given = given.iter();
+                let (first, more) = (given.next(), given.next());
+                if more.is_none() && first.is_some_and(|first| is_same(first.as_bytes(), token.as_bytes())) {
+                    return Ok(());
+                }
+                let what = format!("{why}, so a call that changes something needs the header {TOKEN_HEADER}");
+                Err(Refusal::new(Code::Forbidden, what)
+                    .hint(format!("send what is in {}; it is new at each start", path.display())))
+            }
+            Self::Missing(missing) => {
+                let what = format!("{why}, and has no token to know it by: {missing}");
+                Err(Refusal::new(Code::Forbidden, what).hint("nothing can be changed over HTTP; use stdio"))
+            }
+        }
+    }
+
+    /// Takes the token away from where callers find it.
+    pub(super) fn forget(&self, store: Option<&Store>) {
+        if let (Self::Token(token), Some(store)) = (self, store) {
+            store.forget_token(token);
+        }
+    }
+}
+
+/// Whether both are the same, in a time that does not tell how much of them is.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
 
 /// Whether a page of that origin came from this server, under the name that it is called by or another one of ours.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use majordomus_capability::project::mcp::Revision;
@@ -31,6 +31,8 @@ use crate::protocol::{self, Era, Failure, Fault, Frame, Handled, LEGACY_ONLY, Li
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// The query parameter that names the checkout whose server is meant.
+const CHECKOUT: &str = "checkout";
 const METHODS: &str = "GET, POST, DELETE";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -92,6 +94,8 @@ pub(super) async fn post(State(server): State<Arc<Server>>, request: Request) ->
 async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refused> {
     let (head, body) = request.into_parts();
     let (headers, wire) = (head.headers, head.extensions.get::<Arc<Wire>>());
+    is_meant(server, &head.uri)?;
+    may_change(server, &headers)?;
     if !accepts(&headers, JSON) && !accepts(&headers, EVENTS) {
         return Err(not_acceptable(JSON));
     }
@@ -121,6 +125,34 @@ async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refuse
     }
     let live = live.ok_or_else(|| no_session(id.is_some()).of(&line))?;
     answer(server, &live, line, &body, now).await
+}
+
+/// Whether this is the server that an address means: ports change hands, and a client whose address names its checkout is
+/// not to end up at another one's server.
+fn is_meant(server: &Server, uri: &Uri) -> Result<(), Refused> {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let mut named = form_urlencoded::parse(query).filter(|(name, _)| name == CHECKOUT).map(|(_, id)| id);
+    let Some(id) = named.next() else { return Ok(()) };
+    let is_id = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    if !is_id || named.next().is_some() {
+        let message = "the address takes one checkout, by its id of 16 hexadecimal digits";
+        return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, message));
+    }
+    let ours = match &server.checkout {
+        Some((ours, _)) if *ours == id => return Ok(()),
+        Some((ours, place)) => format!("this server is for the checkout {ours} at {}", place.display()),
+        None => "this server is for no checkout".into(),
+    };
+    let refusal = Refusal::new(Code::NotFound, format!("{ours}, not for {id}")).hint(
+        "the other checkout has a server and a port of its own: run majordomus serve there, and connect to the address \
+         that it says",
+    );
+    Err(Refused::new(StatusCode::MISDIRECTED_REQUEST, Fault::InvalidRequest, refusal.to_string()))
+}
+
+fn may_change(server: &Server, headers: &HeaderMap) -> Result<(), Refused> {
+    let forbidden = |refusal: Refusal| Refused::new(StatusCode::FORBIDDEN, Fault::InvalidRequest, refusal.to_string());
+    server.proof.judge(headers).map_err(forbidden)
 }
 
 /// What is refused before anybody asks which session it is for: what is no message.
@@ -257,7 +289,8 @@ fn turned_away(live: &Live, line: &Line<'_>, refusal: &Refusal) -> Result<Respon
 /// A stream of the session: nothing is said on it yet, but as long as it is open its client is there.
 pub(super) async fn get(State(server): State<Arc<Server>>, request: Request) -> Response {
     let socket = request.extensions().get::<Arc<Wire>>().map(|wire| wire.socket.clone());
-    listen(&server, request.headers(), socket).unwrap_or_else(Refused::into_response)
+    let meant = is_meant(&server, request.uri());
+    meant.and_then(|()| listen(&server, request.headers(), socket)).unwrap_or_else(Refused::into_response)
 }
 
 /// Asked without a body, a stream would open and be lost at once, and a loss shortens how long an episode waits.
@@ -352,7 +385,10 @@ impl Drop for Stream {
 }
 
 /// Ends a session: what it held is detached and waits for its client.
-pub(super) async fn delete(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+pub(super) async fn delete(State(server): State<Arc<Server>>, uri: Uri, headers: HeaderMap) -> Response {
+    if let Err(refused) = is_meant(&server, &uri).and_then(|()| may_change(&server, &headers)) {
+        return refused.into_response();
+    }
     if is_modern_header(&headers) {
         return no_stream().into_response();
     }

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use majordomus_capability::project::rest::{self, HANDLE_ARGUMENT, HANDLE_HEADER, Parts, Reply};
-use majordomus_capability::{Code, Context, Reach, Refusal};
+use majordomus_capability::{Code, Context, Effect, Reach, Refusal};
 
 use super::Server;
 use super::accept::Wire;
@@ -39,6 +39,11 @@ pub(super) async fn call(server: Arc<Server>, at: usize, mut request: Request) -
         Ok(running) => running,
         Err(refusal) => return refused(&refusal),
     };
+    if server.shared.registry.capabilities()[at].descriptor().effect != Effect::Read
+        && let Err(refusal) = server.proof.judge(request.headers())
+    {
+        return refused(&refusal);
+    }
     let Ok(path) = request.extract_parts::<RawPathParams>().await else {
         return refused(&Refusal::new(Code::InvalidInput, "the path is not UTF-8"));
     };

@@ -16,6 +16,7 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use majordomus_capability::descriptor::Method as Verb;
 use tower_service::Service;
 
+use super::accept::Wire;
 use super::guard::Caller;
 use super::{Server, docs, mcp, rest};
 
@@ -59,7 +60,11 @@ pub(super) fn router(server: &Arc<Server>) -> Router {
 pub(super) async fn serve(server: &Arc<Server>, router: &mut Router, request: Request) -> Response {
     let _running = Answering::begin(&server.running);
     let given = request.headers().get(&REQUEST_ID).filter(|id| is_request_id(id.as_bytes())).cloned();
-    let judged = server.allowed.judge(request.uri(), request.headers(), server.port);
+    let stranger = request.extensions().get::<Arc<Wire>>().and_then(|wire| wire.stranger);
+    let judged = match stranger {
+        Some(stranger) => Err(stranger.refusal()),
+        None => server.allowed.judge(request.uri(), request.headers(), server.port),
+    };
     let mut response = match judged {
         Ok(Caller::Own) => route(router, request).await,
         Ok(Caller::Page(origin)) => {
@@ -105,7 +110,7 @@ fn tell_browser(headers: &mut HeaderMap, origin: HeaderValue, asks_first: bool) 
     if asks_first {
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, fixed("GET, POST, DELETE"));
         let names = "content-type, mcp-session-id, mcp-protocol-version, last-event-id, majordomus-episode-handle, \
-                     if-none-match, x-request-id";
+                     majordomus-token, if-none-match, x-request-id";
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, fixed(names));
     }
 }

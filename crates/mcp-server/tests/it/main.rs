@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 
+mod callers;
 mod ending;
 mod faults;
 mod faults_hanging;

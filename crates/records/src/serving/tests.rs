@@ -53,7 +53,7 @@ fn leaving_takes_nothing_away_that_the_next_server_published() {
     drop(first);
     let mut next = other.serve().unwrap().unwrap();
     other.advertise(&mut next, &published("b")).unwrap();
-    let mut late = Serving { _lock: tempfile::tempfile().unwrap(), published: path };
+    let mut late = Serving { lock: tempfile::tempfile().unwrap(), published: path };
     late.published.as_mut().unwrap().1 = "a".into();
     late.leave(&one);
     assert_eq!(other.published(), Some(published("b")));

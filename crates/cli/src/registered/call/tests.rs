@@ -51,6 +51,17 @@ fn arguments_go_where_the_route_takes_them() {
 }
 
 #[test]
+fn a_token_is_shown_where_something_is_changed_and_to_nobody_who_is_a_stranger() {
+    let canned = Canned::answering(&[OURS, ("200 OK", "{}"), ("200 OK", "{}")]);
+    let server = Server::named(&published(&canned.url)).unwrap();
+    let server = Server { token: Some("0123".into()), ..server };
+    server.call(&request(&["shelves", "look", "a", "1"])).unwrap();
+    server.call(&request(&["shelves", "fill", "a"])).unwrap();
+    let shown: Vec<_> = canned.asked().iter().map(|asked| asked.header(TOKEN_HEADER).map(str::to_owned)).collect();
+    assert_eq!(shown, [None, None, Some("0123".into())]);
+}
+
+#[test]
 fn whoever_answers_there_and_is_not_the_one_that_was_named_is_not_called() {
     for stranger in [
         ("200 OK", r#"{"instance":"another"}"#),

@@ -9,6 +9,7 @@ use majordomus_episodes_core::peers::PeerBoard;
 
 use super::super::accept::Wire;
 use super::super::bind::{Bound, Listen, Port};
+use super::super::guard::Proof;
 use super::super::pace::Pace;
 use super::super::socket::Socket;
 use super::super::{HttpOptions, Server};
@@ -17,7 +18,7 @@ use super::{router, routes, serve};
 fn server() -> Arc<Server> {
     let shared = Shared::new(Arc::new(catalogue()), EpisodeBoard::new(), PeerBoard::new());
     let bound = Bound::new(&Listen { addresses: Listen::LOOPBACK.to_vec(), port: Port::Exactly(0) }).unwrap();
-    Arc::new(Server::new(HttpOptions::new(Arc::new(shared), "0".repeat(32)), &bound))
+    Arc::new(Server::new(HttpOptions::new(Arc::new(shared), "0".repeat(32)), &bound, Proof::Nothing))
 }
 
 async fn ask(server: &Arc<Server>, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -29,7 +30,7 @@ async fn ask(server: &Arc<Server>, method: &str, path: &str, headers: &[(&str, &
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let pace = Pace::new(server.limits.pace, server.now());
-    request.extensions_mut().insert(Arc::new(Wire { pace, socket: Socket::new(stream) }));
+    request.extensions_mut().insert(Arc::new(Wire { pace, socket: Socket::new(stream), stranger: None }));
     serve(server, &mut router(server), request).await
 }
 
