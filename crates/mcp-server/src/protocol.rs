@@ -10,7 +10,7 @@ mod returning;
 
 use std::borrow::Cow;
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use majordomus_capability::project::mcp::{Call, Revision, Tools};
@@ -52,6 +52,8 @@ pub struct Session {
     notice: Mutex<Option<Box<str>>>,
     /// Whoever serves this client next goes on with its episode.
     given_up: AtomicBool,
+    /// How many of the next messages an earlier server has had already: they are no evidence.
+    replays: AtomicUsize,
 }
 
 impl Session {
@@ -60,8 +62,8 @@ impl Session {
     pub fn new(shared: Arc<Shared>, tools: Arc<Tools>, transport: Transport) -> Self {
         let peer = shared.peers.attach(transport);
         let context = Context::of_peer(shared, peer.clone());
-        let (notice, given_up) = (Mutex::default(), AtomicBool::new(false));
-        Self { tools, context, peer, revision: None, notice, given_up }
+        let (notice, given_up, replays) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
+        Self { tools, context, peer, revision: None, notice, given_up, replays }
     }
 
     /// Makes the session one whose connection a later server would know again: by what is kept of its id.
@@ -190,6 +192,11 @@ impl Session {
 
     /// Notes a message of the client.
     pub(crate) fn touch(&self) {
+        if self.replays.load(Ordering::Relaxed) > 0 {
+            // One connection's messages are handled one after the other.
+            self.replays.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
         self.context.shared.peers.touch(&self.peer);
         let notice = match self.context.shared.board.touch(&self.peer) {
             Touch::None | Touch::Held => return,

@@ -64,6 +64,8 @@ pub struct Relay {
     /// The ids of what was replayed for the server's sake, in order; their answers are nobody's.
     swallowed: VecDeque<Box<str>>,
     held: Option<Box<str>>,
+    /// What was detached last, until there is another attach.
+    ended: Option<Box<str>>,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,7 @@ impl Relay {
             flight: Flight::default(),
             swallowed: VecDeque::new(),
             held: None,
+            ended: None,
         }
     }
 
@@ -205,10 +208,11 @@ impl Relay {
                 (_, Some(opening)) => opening.initialized |= initialized,
                 (_, None) => {}
             },
-            Asked::Attach(external_id) if !said.is_refusal() => self.held = Some(external_id),
+            Asked::Attach(external_id) if !said.is_refusal() => (self.held, self.ended) = (Some(external_id), None),
             Asked::Detach(external_id) if !said.is_refusal() => {
                 if external_id.is_none() || external_id == self.held {
-                    self.held = None;
+                    // Asked again, also of the next server, it is to be answered as it was.
+                    self.ended = self.held.take().or(self.ended.take());
                 }
             }
             Asked::Attach(_) | Asked::Detach(_) => {}
@@ -269,6 +273,19 @@ impl Relay {
     #[must_use]
     pub fn holds(&self) -> Option<&str> {
         self.held.as_deref().or_else(|| self.flight.names())
+    }
+
+    /// The external id of the episode that the client has detached last and has attached nothing since.
+    #[must_use]
+    pub fn ended(&self) -> Option<&str> {
+        self.ended.as_deref()
+    }
+
+    /// How many lines the next [`replay`](Self::replay) begins with that say nothing new of the client.
+    #[must_use]
+    pub fn replays(&self) -> usize {
+        let opening = self.opening.as_ref().map_or(0, |opening| 1 + usize::from(opening.initialized));
+        opening + self.subscriptions.len()
     }
 
     /// How many requests wait for their answers, without those that the client has cancelled.

@@ -254,10 +254,11 @@ impl Bridge {
         None
     }
 
-    /// Whether the client has gone, everything is answered and the answers are written.
+    /// Whether the client has gone, everything is answered and the answers are written. The server sees by itself that
+    /// the connection goes.
     fn is_over(&self) -> bool {
-        let served = self.server.is_none() && self.relay.in_flight() == 0;
-        self.input_ended && self.from_client.is_done() && served && self.to_client.waiting() == 0
+        let handed_over = self.server.as_ref().is_none_or(|server| server.shut) && self.relay.in_flight() == 0;
+        self.input_ended && self.from_client.is_done() && handed_over && self.to_client.waiting() == 0
     }
 
     fn wait(&self, now: Duration) -> Woken {
@@ -399,7 +400,8 @@ impl Bridge {
     }
 
     fn hello(&self) -> Hello {
-        Hello { holds: self.relay.holds().map(Into::into), ..self.options.hello.clone() }
+        let (holds, ended) = (self.relay.holds().map(Into::into), self.relay.ended().map(Into::into));
+        Hello { holds, ended, replays: self.relay.replays(), ..self.options.hello.clone() }
     }
 
     /// Is served there from now on; whether that is possible at all.
@@ -519,26 +521,31 @@ impl Bridge {
         now.saturating_sub(*self.taken_at.get_or_insert(now)) >= self.options.limits.stall
     }
 
-    /// Nobody reads the answers any more: what the client said is still handed over, and the server sees it go.
+    /// Nobody reads the answers any more: what the client said is still done.
     fn let_go(&mut self) {
         self.read_client();
         self.carry_on();
-        if let Some(server) = &mut self.server {
-            let _ = server.queue.flush(&server.end);
-        }
+        self.finish(self.options.limits.settle);
     }
 
     /// Hands over what came before a signal, and writes what is answered to it within a moment.
     fn leave(&mut self) {
         self.read_client();
         self.carry_on();
+        self.finish(self.options.limits.leave);
+        let _ = self.to_client.flush(&self.output);
+    }
+
+    /// Says that nothing more comes, and hears the server out, at most for `limit`: where the connection goes before, what
+    /// it has not read yet is not done.
+    fn finish(&mut self, limit: Duration) {
+        let until = self.clock.awake() + limit;
         if let Some(server) = &mut self.server {
             let _ = server.queue.flush(&server.end);
             let _ = rustix::net::shutdown(&server.end, rustix::net::Shutdown::Write);
             server.shut = true;
         }
-        let until = self.clock.awake() + self.options.limits.leave;
-        while self.server.is_some() {
+        while self.relay.in_flight() > 0 {
             let left = until.saturating_sub(self.clock.awake());
             let Some(server) = self.server.as_ref().filter(|_| !left.is_zero()) else { break };
             let timeout = Timespec::try_from(left).ok();
@@ -548,7 +555,6 @@ impl Bridge {
             }
             self.hear_last();
         }
-        let _ = self.to_client.flush(&self.output);
     }
 
     fn hear_last(&mut self) {

@@ -1,42 +1,63 @@
 //! A client that an earlier server knew: it goes on where it was, and nobody notices.
 
+use std::sync::atomic::Ordering;
+
 use majordomus_capability::Shared;
 use majordomus_capability::project::mcp::Revision;
 use majordomus_episodes_core::EpisodeKey;
 use majordomus_episodes_core::board::BoardError;
 use majordomus_episodes_core::peers::Announcement;
-use majordomus_records::Returning;
+use majordomus_records::{Returning, StoreError};
 use majordomus_records::state::carrier_of;
 use serde::{Deserialize, Serialize};
 
 use super::Session;
 
 impl Session {
-    /// Gives the client back what it held at the server before, as the repository knows it: neither an attachment nor
-    /// evidence. Where that is over, or somebody else's by now, its next result says so.
-    pub fn come_back(&self, external_id: &str) {
-        let Shared { board, records, provider, .. } = &*self.context.shared;
-        let (Some(store), Some(carrier)) = (records, self.context.carrier.as_deref()) else { return };
+    /// Goes on where an earlier server was: gives the client back what it held, as the repository knows it, neither as an
+    /// attachment nor as evidence; answers for what it ended; and takes its next `replays` messages for what they are.
+    /// Where what it held is over, or somebody else's by now, its next result says so.
+    pub fn come_back(&self, holds: Option<&str>, ended: Option<&str>, replays: usize) {
+        self.replays.store(replays, Ordering::Relaxed);
+        if let Some(why) = holds.and_then(|external_id| self.give_back(external_id)) {
+            self.note(format!(
+                "The server of this checkout was replaced, and this session's episode could not be given back: {why}. \
+                 Call majordomus_session_attach again."
+            ));
+        }
+        let Shared { board, provider, .. } = &*self.context.shared;
+        if let Some(key) = ended.and_then(|external_id| EpisodeKey::new(provider, external_id).ok())
+            && let Some(Ok(Returning::Ended(by))) = self.returning(&key)
+        {
+            board.recall(&self.peer, by.closed(&key));
+        }
+    }
+
+    /// Gives one episode back, or says why not.
+    fn give_back(&self, external_id: &str) -> Option<String> {
+        let Shared { board, provider, records, .. } = &*self.context.shared;
         // An id that cannot be one was never attached.
-        let Ok(key) = EpisodeKey::new(provider, external_id) else { return };
-        let why = match store.returning(&key, carrier) {
+        let key = EpisodeKey::new(provider, external_id).ok()?;
+        let (store, carrier) = (records.as_ref()?, self.context.carrier.as_deref()?);
+        match self.returning(&key)? {
             Ok(Returning::Open(open)) => match board.restore(&self.peer, store.to_adopt(&key, &open), carrier) {
-                Ok(_) => return,
-                Err(BoardError::HeldByOther { peer, .. }) => format!("connection {peer} has attached it since"),
-                Err(BoardError::NotFound { .. }) => OVER.into(),
-                Err(error) => error.to_string(),
+                Ok(_) => None,
+                Err(BoardError::HeldByOther { peer, .. }) => Some(format!("connection {peer} has attached it since")),
+                Err(BoardError::NotFound { .. }) => Some(OVER.into()),
+                Err(error) => Some(error.to_string()),
             },
             Ok(Returning::Ended(by)) => {
                 board.recall(&self.peer, by.closed(&key));
-                return;
+                None
             }
-            Ok(Returning::Gone) => OVER.into(),
-            Err(error) => error.without_place(),
-        };
-        self.note(format!(
-            "The server of this checkout was replaced, and this session's episode could not be given back: {why}. Call \
-             majordomus_session_attach again."
-        ));
+            Ok(Returning::Gone) => Some(OVER.into()),
+            Err(error) => Some(error.without_place()),
+        }
+    }
+
+    fn returning(&self, key: &EpisodeKey) -> Option<Result<Returning, StoreError>> {
+        let (store, carrier) = (self.context.shared.records.as_ref()?, self.context.carrier.as_deref()?);
+        Some(store.returning(key, carrier))
     }
 }
 
@@ -84,9 +105,7 @@ impl Session {
             peers.announce(&self.peer, Announcement { intent, scope });
         }
         let session = self.carried_by(&carrier_of(&handed.id));
-        if let Some(external_id) = &handed.holds {
-            session.come_back(external_id);
-        }
+        session.come_back(handed.holds.as_deref(), None, 0);
         Some(session)
     }
 }

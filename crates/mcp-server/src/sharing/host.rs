@@ -272,9 +272,7 @@ impl Host {
             Some(carrier) => session.carried_by(carrier),
             None => session,
         };
-        if let Some(external_id) = &hello.holds {
-            session.come_back(external_id);
-        }
+        session.come_back(hello.holds.as_deref(), hello.ended.as_deref(), hello.replays);
         if let Ok(input) = stream.try_clone() {
             let mut stdio = StdioOptions::new(options.shared.clone());
             stdio.tools = options.tools.clone();

@@ -37,6 +37,17 @@ pub struct Hello {
     /// The external id of the episode that the client holds, as far as its bridge has seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
+    /// The external id of the episode that it has detached last, where it holds none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// How many lines follow first that an earlier server has had already, and that are no sign of life.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replays: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What a connection to the socket is for.
@@ -56,7 +67,8 @@ impl Hello {
     #[must_use]
     pub fn new(wants: Wants, checkout: String) -> Self {
         let version = env!("CARGO_PKG_VERSION").into();
-        Self { wants, format: FORMAT, version, checkout, connection: None, pid: std::process::id(), holds: None }
+        let (pid, connection) = (std::process::id(), None);
+        Self { wants, format: FORMAT, version, checkout, connection, pid, holds: None, ended: None, replays: 0 }
     }
 }
 

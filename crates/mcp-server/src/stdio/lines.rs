@@ -41,6 +41,13 @@ impl Lines {
         self.ended = true;
     }
 
+    /// Forgets what waits.
+    pub(crate) fn clear(&mut self) {
+        self.start = self.buffer.len();
+        self.scanned = self.start;
+        self.compact();
+    }
+
     /// Whether nothing more comes, now or later.
     pub(crate) fn is_done(&self) -> bool {
         self.ended && self.start == self.buffer.len()

@@ -221,6 +221,10 @@ impl Server {
     /// Answers whole lines while there is room; whether it stopped for want of it.
     fn answer(&mut self) -> bool {
         while self.has_room() {
+            if self.lines.waiting() > 0 && self.is_left() {
+                self.lines.clear();
+                self.input_ends();
+            }
             let Some(line) = self.lines.next() else {
                 return false;
             };
@@ -236,6 +240,18 @@ impl Server {
             }
         }
         true
+    }
+
+    /// Whether this is a bridge's connection and the bridge is gone altogether. It may have passed this server by as one
+    /// that does not answer, and have had everything done elsewhere by now. One whose client has gone closes its side
+    /// only, and hears the answers.
+    fn is_left(&self) -> bool {
+        if self.parting.is_none() {
+            return false;
+        }
+        let mut polled = [PollFd::new(&self.output, PollFlags::empty())];
+        rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1)
+            && polled[0].revents().intersects(BROKEN)
     }
 
     fn has_room(&self) -> bool {
