@@ -65,6 +65,8 @@ pub struct HouseOptions {
     pub policy: Policy,
     /// Who may call over HTTP beyond loopback.
     pub allowed: Allowed,
+    /// Whether it may be the server of its checkout, which others find.
+    pub shares: bool,
     /// Takes one line for a person, rarely.
     pub diagnostics: Arc<dyn Fn(&str) + Send + Sync>,
     /// Called once an operator has stopped the server and every episode has ended.
@@ -77,7 +79,8 @@ impl HouseOptions {
     pub fn new(registry: Registry, checkout: Result<Checkout, NotInGit>) -> Self {
         let (policy, allowed) = (Policy::default(), Allowed::default());
         let registry = Arc::new(registry);
-        Self { registry, checkout, policy, allowed, diagnostics: Arc::new(|_| {}), on_stopped: Box::new(|| {}) }
+        let (diagnostics, on_stopped) = (Arc::new(|_: &str| {}), Box::new(|| {}));
+        Self { registry, checkout, policy, allowed, shares: true, diagnostics, on_stopped }
     }
 }
 
@@ -91,6 +94,7 @@ struct Inner {
     shared: Arc<Shared>,
     recorder: Option<Arc<RecordDriver>>,
     allowed: Allowed,
+    shares: bool,
     diagnostics: Arc<dyn Fn(&str) + Send + Sync>,
     on_stopped: Box<dyn Fn() + Send + Sync>,
     instance: String,
@@ -122,7 +126,7 @@ impl House {
     /// # Errors
     /// Where the machine has no random bytes.
     pub fn open(options: HouseOptions) -> Result<Self, StoreError> {
-        let HouseOptions { registry, checkout, policy, allowed, diagnostics, on_stopped } = options;
+        let HouseOptions { registry, checkout, policy, allowed, shares, diagnostics, on_stopped } = options;
         let id = checkout.as_ref().map(Checkout::id).unwrap_or_default();
         let (driver, recorder): (Arc<dyn EpisodeDriver>, _) = match checkout {
             Ok(checkout) => {
@@ -142,7 +146,7 @@ impl House {
             .with_records(recorder.as_ref().map(|recorder| recorder.store().clone()));
         let (shared, instance, doors) = (Arc::new(shared), holder_id()?, Mutex::default());
         let host = Host::new(HostOptions::new(shared.clone(), instance.clone(), id));
-        let inner = Inner { shared, recorder, allowed, diagnostics, on_stopped, instance, host, doors };
+        let inner = Inner { shared, recorder, allowed, shares, diagnostics, on_stopped, instance, host, doors };
         let house = Self { inner: Arc::new(inner) };
         let weak = Arc::downgrade(&house.inner);
         house.inner.host.on_stop(move |stream| Self::stop(&weak, &stream));
@@ -271,7 +275,8 @@ impl House {
         let Some(recorder) = &self.inner.recorder else { return };
         let wanted = {
             let doors = self.doors();
-            doors.published.clone().filter(|_| doors.serving.is_none() && !doors.closed)
+            let stands = self.inner.shares && doors.serving.is_none() && !doors.closed;
+            doors.published.clone().filter(|_| stands)
         };
         // Nothing is locked here while the disk is waited for: whoever leaves meanwhile does not wait for it.
         let (Some(mut published), store) = (wanted, recorder.store()) else { return };

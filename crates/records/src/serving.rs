@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,7 +74,13 @@ impl Store {
     /// The operating system's, where the git directory cannot be locked.
     pub fn try_serve(&self) -> io::Result<Option<Serving>> {
         // A folder is locked by a descriptor that can only read, so this works in a directory that is read-only.
-        let lock = File::open(&self.checkout().git_dir)?;
+        let lock = match self.own_places() {
+            None => File::open(&self.checkout().git_dir)?,
+            Some(own) => {
+                self.disk().make_folders(&own[0], true)?;
+                File::open(&own[0])?
+            }
+        };
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Serving::with_lock(lock))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -84,8 +91,23 @@ impl Store {
     /// Whether some process is the server of this checkout, this one included.
     #[must_use]
     pub fn is_served(&self) -> bool {
-        let Ok(lock) = File::open(&self.checkout().git_dir) else { return false };
+        let own = self.own_places();
+        let Ok(lock) = File::open(own.map_or(&self.checkout().git_dir, |own| &own[0])) else { return false };
         flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    }
+
+    /// Where this user's server of the checkout is locked and published, if that is not where its owner's is: one user's
+    /// clients are not served by another one's server.
+    fn own_places(&self) -> Option<&[PathBuf]> {
+        let roots = self.state().roots();
+        let owner = std::fs::metadata(&self.checkout().git_dir).ok()?.uid();
+        let is_ours = owner == rustix::process::geteuid().as_raw();
+        (!is_ours && roots.len() > 1).then(|| &roots[1..])
+    }
+
+    /// The folders for what is published.
+    fn places(&self) -> &[PathBuf] {
+        self.own_places().unwrap_or(self.state().roots())
     }
 
     /// Publishes where the server of this checkout answers, to be called once it does.
@@ -129,7 +151,7 @@ impl Store {
     /// What the last server published that did not take it back, whether there is one now or not.
     #[must_use]
     pub fn left_behind(&self) -> Option<Published> {
-        self.state().roots().iter().find_map(|root| read(self, &file(root)))
+        self.places().iter().find_map(|root| read(self, &file(root)))
     }
 }
 

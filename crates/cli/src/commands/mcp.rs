@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,13 +27,13 @@ const LEAVING: Duration = Duration::from_millis(1_800);
 
 pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
     let plan = Plan {
-        folder: env::current_dir().unwrap_or_default(),
         policy: super::policy(&arguments.silence)?,
         allowed: super::allowed(&arguments.http)?,
         port: arguments.http_port,
+        standalone: arguments.standalone,
     };
     stand_apart();
-    let checkout = Checkout::find(&plan.folder);
+    let checkout = Checkout::find(&env::current_dir().unwrap_or_default());
     let Some(shared) = checkout.as_ref().ok().filter(|_| !arguments.standalone) else {
         // Whoever wants nothing shared gets no port unless it asks for one.
         let http = !arguments.standalone || plan.port.is_some();
@@ -53,10 +52,10 @@ pub(super) fn run(arguments: &Mcp) -> anyhow::Result<ExitCode> {
 
 /// What the command line asks for.
 struct Plan {
-    folder: PathBuf,
     policy: Policy,
     allowed: Allowed,
     port: Option<u16>,
+    standalone: bool,
 }
 
 impl Plan {
@@ -64,6 +63,7 @@ impl Plan {
         let mut options = HouseOptions::new(catalogue(), checkout);
         options.policy = self.policy;
         options.allowed = self.allowed.clone();
+        options.shares = !self.standalone;
         options.diagnostics = Arc::new(note);
         House::open(options)
     }
@@ -152,11 +152,12 @@ fn depart(house: &House, plan: &Plan) {
 /// Hands the client's messages to the server of this checkout, and serves in its stead once it is gone.
 fn serve_there(plan: Plan, store: Store) -> anyhow::Result<ExitCode> {
     let plan = Arc::new(plan);
-    let opens = plan.clone();
+    // Found once: the folder may be gone by the time that it is this process's turn.
+    let (opens, checkout) = (plan.clone(), store.checkout().clone());
     let mut hello = Hello::new(Wants::Bridge, store.checkout().id());
     hello.connection = Some(holder_id()?);
     let open = move |serving: Option<Serving>| {
-        let house = opens.open(Checkout::find(&opens.folder)).map_err(io::Error::other)?;
+        let house = opens.open(Ok(checkout.clone())).map_err(io::Error::other)?;
         house.watch_deadlines()?;
         if let Some(serving) = serving {
             house.adopt_all();

@@ -87,6 +87,8 @@ struct Bridge {
     stop: OwnedFd,
     from_client: Lines,
     to_client: Queue,
+    /// No whole line of the client's waits, so that only more of it helps.
+    starved: bool,
     /// There is nothing more to read from the client.
     input_ended: bool,
     /// The client has closed its side; there may still be bytes to read.
@@ -145,6 +147,7 @@ impl Bridge {
             stop: streams.stop,
             from_client: Lines::new(options.limits.line_bytes),
             to_client: Queue::default(),
+            starved: false,
             input_ended: false,
             hung_up: false,
             taken_at: None,
@@ -200,6 +203,7 @@ impl Bridge {
 
     /// Hands what the client has said to the server, while there is room; whether it stopped for want of it.
     fn carry_on(&mut self) -> bool {
+        self.starved = false;
         loop {
             if self.server.is_none() {
                 // Nobody serves since an operator stopped the server: the client's next word begins another one.
@@ -225,9 +229,17 @@ impl Bridge {
                     bytes.resize(bytes.len() + self.options.limits.line_bytes + 1, b'x');
                     bytes.push(b'\n');
                 }
-                None => return false,
+                None => {
+                    self.starved = true;
+                    return false;
+                }
             }
         }
+    }
+
+    /// Whether to read more of what the client says: not where whole lines wait already.
+    fn wants_more(&self) -> bool {
+        !self.input_ended && (self.starved || self.from_client.waiting() <= self.options.limits.queue_bytes)
     }
 
     /// Writes what fits, both ways; says how it ended where the client takes nothing more.
@@ -264,7 +276,7 @@ impl Bridge {
     fn wait(&self, now: Duration) -> Woken {
         let wanted = |flag, wanted| if wanted { flag } else { PollFlags::empty() };
         let room = self.to_client.waiting() <= self.options.limits.queue_bytes;
-        let reads = !self.input_ended && self.from_client.waiting() <= self.options.limits.queue_bytes;
+        let reads = self.wants_more();
         let mut polled = Vec::with_capacity(5);
         polled.push(PollFd::new(&self.stop, PollFlags::IN));
         polled.push(PollFd::new(&self.output, wanted(PollFlags::OUT, self.to_client.waiting() > 0)));
@@ -303,7 +315,7 @@ impl Bridge {
     }
 
     fn read_client(&mut self) {
-        if self.input_ended || self.from_client.waiting() > self.options.limits.queue_bytes {
+        if !self.wants_more() {
             return;
         }
         match self.input.read(&mut self.chunk) {
