@@ -71,7 +71,11 @@ impl Checkout {
     pub fn title(&self) -> String {
         let folder = self.worktree.as_deref().unwrap_or(&self.common_dir).file_name();
         let folder = folder.unwrap_or_default().to_string_lossy();
-        if self.git_dir == self.common_dir { folder.into_owned() } else { format!("{folder} (worktree {})", self.name) }
+        if self.git_dir == self.common_dir {
+            folder.into_owned()
+        } else {
+            format!("{folder} (worktree {})", self.git_dir.file_name().unwrap_or_default().to_string_lossy())
+        }
     }
 
     /// Names what is left of a linked worktree that was removed: its state, whose records go to the main worktree.

@@ -32,17 +32,24 @@ fn is_zero(ms: &u64) -> bool {
     *ms == 0
 }
 
+/// By how much the wall clocks of two machines that share a repository may differ.
+const FUTURE_MOST_MS: i64 = 3_600_000;
+
 impl Stamp {
     /// Returns how long after `earlier` this was.
     ///
     /// Within one boot the difference of the time awake. Between boots the difference of wall times, never below
-    /// zero: a stamp from the future is as good as fresh.
+    /// zero: a stamp from the future is as good as fresh. One from so far in the future that a clock was set is as old as
+    /// this boot, which came after it, so that nobody waits until the wall clock has caught up.
     #[must_use]
     pub fn age_of(&self, earlier: &Self) -> Duration {
         let ms = if self.boot == earlier.boot {
             self.up_ms.saturating_sub(earlier.up_ms)
         } else {
-            u64::try_from(self.wall_ms.saturating_sub(earlier.wall_ms)).unwrap_or(0)
+            match self.wall_ms.saturating_sub(earlier.wall_ms) {
+                since if since < -FUTURE_MOST_MS => self.up_ms,
+                since => u64::try_from(since).unwrap_or(0),
+            }
         };
         Duration::from_millis(ms)
     }

@@ -41,6 +41,12 @@ impl RecordDriver {
         &self.store
     }
 
+    /// What other processes know this one by as a holder: for those that are connected to it, to be noted as dead by.
+    #[must_use]
+    pub fn holder_id(&self) -> &str {
+        self.holder.id()
+    }
+
     /// Writes the beat by which other processes know since when this one is gone.
     pub fn beat(&self) {
         // A beat that cannot be written costs a part of a grace, no truth.

@@ -237,6 +237,25 @@ pub(crate) fn presence(disk: &dyn Disk, roots: &[PathBuf], connection: &str, key
     Presence::Gone(None)
 }
 
+/// Notes that a holder was seen to die now: its last beat may be old, where it was stopped before. What it had let go it
+/// let go when it said.
+pub(crate) fn note_death(disk: &dyn Disk, roots: &[PathBuf], id: &str, now: &Stamp) -> io::Result<()> {
+    if !is_holder_id(id) {
+        return Ok(());
+    }
+    for root in roots {
+        let Ok(mut file) = disk.open(&holder_file(root, id), Open::Existing) else { continue };
+        if !file.try_lock()? {
+            continue;
+        }
+        let bytes = file.read_at(0, READ_MOST)?;
+        if let Ok(beat) = serde_json::from_slice::<Beat>(&bytes) {
+            file.overwrite(&serde_json::to_vec(&Beat { stamp: now.clone(), ..beat })?)?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes the files of holders that are gone and that no open episode names.
 pub(crate) fn clear_up(disk: &dyn Disk, root: &Path, named: &dyn Fn(&str) -> bool) {
     let Ok(names) = disk.names(&root.join("holders")) else { return };

@@ -6,6 +6,7 @@ use majordomus_episodes_core::{CloseReason, EpisodeKey};
 use crate::append::{Part, read};
 use crate::capture::ended_line;
 use crate::clock::rfc3339;
+use crate::holder;
 use crate::line::{EndOutcome, Witness};
 use crate::log::Log;
 use crate::state;
@@ -87,6 +88,15 @@ impl Store {
             }
         }
         Ok(self.ended_by(key, carrier).map_or(Returning::Gone, Returning::Ended))
+    }
+
+    /// Notes that a process was seen to die just now, by whoever was connected to it: the grace of what it held runs from
+    /// here, however long it had been stopped before. No-op while it lives.
+    ///
+    /// # Errors
+    /// The operating system's; then the grace runs from its last beat.
+    pub fn note_death(&self, holder: &str) -> std::io::Result<()> {
+        holder::note_death(&*self.disk, self.state.roots(), holder, &self.now())
     }
 
     /// How a board takes an open episode over: as detached, with what is left of its grace by the board's own.

@@ -360,6 +360,9 @@ impl Store {
         if !create {
             return refused.map_or(Ok(None), Err);
         }
+        // A checkout that was moved or removed under a server is not begun anew where it was.
+        let git = &self.checkout.common_dir;
+        std::fs::metadata(git).map_err(StoreError::io("cannot find", git))?;
         for root in roots {
             let path = state::open_log(root, key);
             let made =

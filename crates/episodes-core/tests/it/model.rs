@@ -31,6 +31,8 @@ enum Step {
     Attach(usize, usize),
     AttachWithHandle(usize, usize),
     AttachAgain(usize, usize),
+    /// By the carrier of that number.
+    Return(usize, usize, usize),
     Touch(usize),
     Hold(usize),
     Release(usize),
@@ -56,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (peer(), key()).prop_map(|(peer, key)| Step::Attach(peer, key)),
         2 => (peer(), key()).prop_map(|(peer, key)| Step::AttachWithHandle(peer, key)),
         2 => (peer(), key()).prop_map(|(peer, key)| Step::AttachAgain(peer, key)),
+        4 => (peer(), key(), peer()).prop_map(|(peer, key, carrier)| Step::Return(peer, key, carrier)),
         6 => peer().prop_map(Step::Touch),
         4 => peer().prop_map(Step::Hold),
         5 => peer().prop_map(Step::Release),
@@ -80,8 +83,8 @@ pub(crate) struct Repository {
 
 impl Repository {
     pub(crate) fn open(&mut self, opening: &Opening) -> Report {
-        let Opening { peer, client, handle, again, took_over, ago, .. } = opening;
-        let asked = format!("open for {peer} {client:?} {handle:?} {again} {took_over} {ago:?}");
+        let Opening { peer, client, handle, again, carrier, took_over, ago, .. } = opening;
+        let asked = format!("open for {peer} {client:?} {handle:?} {again} {carrier:?} {took_over} {ago:?}");
         let (line, choice) = self.note(&opening.key, asked);
         let known = |attachments| Known { opened_at: "2025-06-01T00:00:00.000Z".into(), attachments, resumed: true };
         let (outcome, known) = match choice {
@@ -182,7 +185,17 @@ impl Pair {
         let now = self.clock.now();
         let (board, naive, peers) = (&self.board, &mut self.naive, &self.peers);
         match step {
-            Step::Attach(peer, number) | Step::AttachWithHandle(peer, number) | Step::AttachAgain(peer, number) => {
+            Step::Attach(peer, number)
+            | Step::AttachWithHandle(peer, number)
+            | Step::AttachAgain(peer, number)
+            | Step::Return(peer, number, _) => {
+                // Two of the peers have none.
+                let own = [Some("c0"), Some("c1"), None, None][peer];
+                let carrier = if let Step::Return(_, _, carrier) = step {
+                    Some(["c0", "c1", "c2", "c3"][carrier])
+                } else {
+                    own.filter(|_| !matches!(step, Step::AttachAgain(..)))
+                };
                 let key = key(number);
                 let client = (number == 1).then_some("client 1.0");
                 let handle = now.awake.as_secs().to_string();
@@ -192,8 +205,8 @@ impl Pair {
                     provider: key.provider.as_str(),
                     client,
                     handle: matches!(step, Step::AttachWithHandle(..)).then_some(&*handle),
-                    again: matches!(step, Step::AttachAgain(..)),
-                    carrier: None,
+                    again: matches!(step, Step::AttachAgain(..) | Step::Return(..)),
+                    carrier,
                 };
                 let expected = naive.attach(&request, &key, now);
                 prop_assert_eq!(board.attach_with(request), expected);

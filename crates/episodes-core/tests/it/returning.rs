@@ -184,6 +184,16 @@ fn a_connection_that_was_here_itself_takes_its_seat_back_here_too() {
     stage.board.reap();
     let close = "close generic a expired 1020s ago, judged 900s, lost 900s ago";
     assert_eq!(stage.script.asked().last().unwrap(), close, "of the first one this process did see something");
+
+    // Also where the first one is only silent, and shown as gone.
+    let stage = Stage::new();
+    let (before, peer) = (stage.peers.attach(Transport::Http), bridge(&stage));
+    stage.board.attach_with(attach(&before, Some("c"))).unwrap();
+    stage.wait(60);
+    stage.board.touch(&before);
+    stage.clock.advance(REATTACH_GRACE);
+    assert_eq!(restore(&stage, &peer).unwrap().episode.last_activity_seconds_ago, 900);
+    assert_eq!(stage.board.touch(&before), Touch::Lost { by: Some(peer.id()) });
 }
 
 #[test]

@@ -65,3 +65,35 @@ fn outside_git_there_is_none() {
     assert!(Checkout::find(folder.path()).is_err());
     assert!(Checkout::find(&folder.path().join("missing")).is_err());
 }
+
+/// A linked worktree of the repository in `main`, as git makes it.
+fn linked(main: &Path, folder: &Path, name: &str) {
+    let git = main.join(".git/worktrees").join(name);
+    fs::create_dir_all(&git).unwrap();
+    fs::create_dir_all(folder).unwrap();
+    fs::write(git.join("commondir"), "../..\n").unwrap();
+    fs::write(git.join("HEAD"), "ref: refs/heads/other\n").unwrap();
+    fs::write(git.join("gitdir"), format!("{}\n", folder.join(".git").display())).unwrap();
+    fs::write(folder.join(".git"), format!("gitdir: {}\n", git.display())).unwrap();
+}
+
+#[test]
+fn each_checkout_has_an_id_of_its_own_that_says_nothing_of_where_it_is_and_a_title() {
+    let folder = tempfile::tempdir().unwrap();
+    let main = folder.path().join("project");
+    repository(&main);
+    linked(&main, &folder.path().join("elsewhere"), "feature");
+    linked(&main, &folder.path().join("third"), "main");
+    let found = ["project", "elsewhere", "third"].map(|name| Checkout::find(&folder.path().join(name)).unwrap());
+    let titles = found.each_ref().map(Checkout::title);
+    assert_eq!(titles, ["project", "elsewhere (worktree feature)", "third (worktree main)"]);
+    let ids = found.each_ref().map(Checkout::id);
+    for (at, id) in ids.iter().enumerate() {
+        assert!(id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+        assert!(!ids[..at].contains(id));
+    }
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&main, &link).unwrap();
+    assert_eq!(Checkout::find(&link).unwrap().id(), ids[0], "one checkout, however it is reached");
+    assert_eq!(hex_prefix(&Sha256::digest(found[0].git_dir.as_os_str().as_encoded_bytes()), 8), ids[0]);
+}

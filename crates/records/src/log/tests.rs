@@ -162,3 +162,33 @@ fn a_line_without_a_handle_is_written_as_before() {
     let text = String::from_utf8(line("a", Kind::Attach, 0).to_bytes()).unwrap();
     assert!(!text.contains("handle") && !text.contains("again"), "{text}");
 }
+
+#[test]
+fn who_only_takes_its_seat_back_shows_nothing_whatever_its_line_says() {
+    let carried = |line: Line| Line { carrier: Some("c".into()), ..line };
+    let silent = |id: &str, after: &str| Line {
+        connection: Some("d-1".into()),
+        again: true,
+        after: Some(after.into()),
+        ..carried(line(id, Kind::Attach, 900))
+    };
+    let mut lines = vec![carried(line("a", Kind::Start, 10)), silent("b", "a")];
+    let log = read(&lines);
+    assert_eq!((log.connection.as_deref(), log.attachments, log.evidence_after_start), (Some("d-1"), 1, 0));
+    let (stamp, at) = log.last_evidence.unwrap();
+    assert_eq!((stamp.up_ms, at.head.as_deref()), (10, Some("a")));
+
+    // One that was decided on before that does not count, nor does an end, nor one of another carrier.
+    lines.push(Line {
+        connection: Some("c-1".into()),
+        after: Some("a".into()),
+        ..carried(line("c", Kind::Attach, 901))
+    });
+    lines.push(Line { connection: Some("c-1".into()), after: Some("a".into()), ..line("d", Kind::End, 902) });
+    lines.push(Line { carrier: Some("e".into()), ..silent("e", "b") });
+    let log = read(&lines);
+    assert_eq!((log.connection.as_deref(), log.attachments, log.end.is_none()), (Some("d-1"), 1, true));
+    assert!(log.counts("b") && !["c", "d", "e"].iter().any(|id| log.counts(id)));
+    lines.push(Line { connection: Some("d-1".into()), after: Some("b".into()), ..line("f", Kind::End, 903) });
+    assert!(read(&lines).end.is_some());
+}

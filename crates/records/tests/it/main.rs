@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test needs and does not get is its failure")]
 
+mod adoption;
 mod bounds;
+mod checkouts;
 mod clocks;
 mod crossing;
 mod facts;
 mod handles;
 mod holders;
+mod judging;
 mod jumps;
 mod layout;
 mod operator;

@@ -144,6 +144,9 @@ fn a_stopped_server_that_still_has_its_lock_is_not_taken_over_from() {
     let before = only(&world);
     assert_eq!(silence(&world), Silence::Held);
     let second = Server::new(&world);
+    let store = second.driver.store();
+    let adopted = store.to_adopt(&key(), &store.find(&key()).unwrap().unwrap());
+    assert_eq!((adopted.waiting_for, adopted.silent_for), (Duration::ZERO, MINUTE / 2), "it has not begun to wait");
     second.give_back(&second.bridge(), &key(), "c").unwrap();
     is_as_if_nothing_had_happened(&world, &opened_at, &before);
     drop(second);
@@ -155,6 +158,7 @@ fn a_stopped_server_that_still_has_its_lock_is_not_taken_over_from() {
     let second = Server::new(&world);
     assert_eq!(second.attach(&second.bridge(), "thread-7", "c").episode.attachments, 1);
     assert_eq!((only(&world).attachments, only(&world).take_overs), (1, 0));
+    assert!(!log_lines(&world).iter().any(|line| line.took_over));
     // Another one's is another matter.
     let third = Server::new(&world);
     assert_eq!(third.attach(&third.bridge(), "thread-7", "d").episode.attachments, 2);
@@ -373,6 +377,9 @@ fn the_branch_of_an_end_for_silence_is_the_one_on_which_its_client_was_last_hear
     on("two");
     let second = Server::new(&world);
     second.give_back(&second.bridge(), &key(), "c").unwrap();
+    let lines = log_lines(&world);
+    let [.., heard, given] = &*lines else { panic!("{lines:?}") };
+    assert_eq!((&given.stamp, &given.at), (&heard.stamp, &heard.at), "as its line says, too");
     drop(second);
     world.recover();
     assert_eq!(field(&world.records()[0].1, "branch"), "one");
@@ -479,4 +486,63 @@ fn a_carrier_is_a_hash_of_its_own() {
     let server = Server::new(&world);
     server.attach(&server.bridge(), "thread-7", &carrier);
     assert_eq!(only(&world).carrier.as_deref(), Some(&*carrier));
+}
+
+#[test]
+fn a_server_that_was_stopped_for_long_and_is_killed_then_is_lost_when_it_was_killed() {
+    let world = World::new();
+    let (stopped, _, opened_at) = served(&world);
+    let other = stopped.bridge();
+    stopped.attach(&other, "thread-8", "d");
+    stopped.board.detach(&other);
+    world.clock.advance(GRACE * 2);
+    let id = stopped.driver.holder_id().to_owned();
+    world.process().store.note_death(&id).unwrap();
+    assert_eq!(silence(&world), Silence::Held, "it lives");
+    drop(stopped);
+    assert!(is_gone(&world, "c"), "as far as anybody could know");
+
+    let before = world.process().store.find(&key()).unwrap().unwrap().log;
+    let store = world.process().store;
+    store.note_death(&id).unwrap();
+    assert_eq!(silence(&world), Silence::Waiting(GRACE));
+    let left = store.find(&EpisodeKey::new("generic", "thread-8").unwrap()).unwrap().unwrap();
+    assert!(matches!(left.silence, Silence::Over(_)), "that one had been let go before");
+    assert_eq!(store.sweep_as(true, SECOND).expired.len(), 1);
+    let second = Server::new(&world);
+    second.give_back(&second.bridge(), &key(), "c").unwrap();
+    is_as_if_nothing_had_happened(&world, &opened_at, &before);
+    for nobody in ["", "../../config", "0123456789abcdef0123456789abcdef"] {
+        store.note_death(nobody).unwrap();
+    }
+}
+
+#[test]
+fn a_return_that_is_stopped_at_any_step_can_be_made_once_more() {
+    for how in [crate::sim::Restart::Killed, crate::sim::Restart::PowerLost] {
+        for at in 1.. {
+            let world = World::new();
+            let (first, _, opened_at) = served(&world);
+            drop(first);
+            world.disk.restart(how);
+            let before = only(&world);
+            world.disk.fail_at(at, Fault::Stop);
+            let second = Server::new(&world);
+            let Returning::Open(open) = second.driver.store().returning(&key(), "c").unwrap() else {
+                panic!("it is open")
+            };
+            let adopted = second.driver.store().to_adopt(&key(), &open);
+            let recorded = second.board.restore(&second.bridge(), adopted, "c").is_ok_and(|given| given.recorded);
+            drop(second);
+            let finished = world.disk.is_waiting();
+            world.disk.restart(how);
+            let third = Server::new(&world);
+            third.give_back(&third.bridge(), &key(), "c").unwrap_or_else(|| panic!("step {at}"));
+            is_as_if_nothing_had_happened(&world, &opened_at, &before);
+            if finished {
+                assert!(recorded && at > 3);
+                break;
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use majordomus_episodes_core::EpisodeKey;
 use majordomus_records::append::holder_id;
 use majordomus_records::clock::{Clock, Stamp};
-use majordomus_records::disk::Disk;
+use majordomus_records::disk::{Disk, RealDisk};
 use majordomus_records::ending::{EndedAs, Ending};
 use majordomus_records::facts::Facts;
 use majordomus_records::git::{Answer, Git, Question};
@@ -87,7 +87,10 @@ impl World {
     pub(crate) fn new() -> Self {
         let start = Stamp { wall_ms: 1_800_000_000_000, boot: "first".into(), up_ms: 1_000_000, asleep_ms: 0 };
         let clock = Hand(Arc::new(Mutex::new(start)));
-        Self { disk: SimDisk::default(), clock, folder: tempfile::tempdir().unwrap() }
+        let folder = tempfile::tempdir().unwrap();
+        // What only locks or looks at the git directory does so on the real one.
+        std::fs::create_dir(folder.path().join(".git")).unwrap();
+        Self { disk: SimDisk::default(), clock, folder }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -113,6 +116,14 @@ impl World {
         let parts = Parts { disk, clock: Arc::new(self.clock.clone()), git: Arc::new(NoCommits) };
         let store = Store::with(checkout, State::new(&git_dir, "main", user_state), policy, parts);
         Process { store, holder: Holder::new(holder_id().unwrap()) }
+    }
+
+    /// Starts another process in a checkout on the machine's own disk, by this world's clock.
+    pub(crate) fn process_in(&self, checkout: Checkout, user_state: Option<&Path>) -> Process {
+        let parts = Parts { disk: Arc::new(RealDisk), clock: Arc::new(self.clock.clone()), git: Arc::new(NoCommits) };
+        let state = State::new(&checkout.common_dir, &checkout.name, user_state);
+        let policy = Policy { grace: Some(GRACE), idle: None, promise: None };
+        Process { store: Store::with(checkout, state, policy, parts), holder: Holder::new(holder_id().unwrap()) }
     }
 
     /// The published records, by path.

@@ -1,11 +1,16 @@
 //! What the capabilities answer that no tool reaches.
 
-use majordomus_episodes_core::board::Touch;
+use std::sync::{Arc, Mutex};
+
+use majordomus_episodes_core::board::{BoardOptions, EpisodeBoard, Touch};
+use majordomus_episodes_core::driver::{Closing, Opening, Report};
+use majordomus_episodes_core::{EpisodeDriver, NullDriver};
+use majordomus_records::{Checkout, Policy, Store};
 use serde_json::{Value, json};
 
 use super::catalogue;
-use crate::context::Standing;
-use crate::testing::World;
+use crate::context::{Context, Standing};
+use crate::testing::{World, request};
 
 /// Checks an answer against the schema that its capability declares.
 fn fits(id: &str, answer: &Value) {
@@ -99,4 +104,64 @@ fn who_attaches_without_a_connection_is_told_to_keep_the_handle() {
     let by_connection = world.answer_as(&world.peer(), "episodes.attach", &json!({"external_id": "b"}));
     assert_eq!(by_connection.get("episode_handle"), None);
     assert!(by_connection["next"].as_str().unwrap().contains("within 15 minutes"), "{by_connection}");
+}
+
+/// A server of the checkout in a folder called `project`.
+fn in_a_repository(folder: &std::path::Path) -> World {
+    let git = folder.join("project/.git");
+    for part in ["objects", "refs"] {
+        std::fs::create_dir_all(git.join(part)).unwrap();
+    }
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let checkout = Checkout::find(&folder.join("project")).unwrap();
+    World::with(|shared| shared.records = Some(Store::open(checkout, Policy::default())))
+}
+
+#[test]
+fn who_attaches_is_told_which_repository_that_is_recorded_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = in_a_repository(folder.path());
+    let status = world.answer("server.status", None, &json!({}));
+    fits("server.status", &status);
+    let checkout = world.shared.records.as_ref().unwrap().checkout();
+    assert_eq!((&status["checkout"], &status["worktree"]), (&json!(checkout.id()), &json!("main")));
+    let attached = world.answer_as(&world.peer(), "episodes.attach", &json!({"external_id": "a"}));
+    fits("episodes.attach", &attached);
+    assert_eq!(attached["records_into"], "project", "its name, and not where it is");
+
+    let nowhere = World::new();
+    assert_eq!(nowhere.answer("server.status", None, &json!({})).get("checkout"), None);
+    let attached = nowhere.answer_as(&nowhere.peer(), "episodes.attach", &json!({"external_id": "a"}));
+    assert_eq!(attached.get("records_into"), None);
+}
+
+/// Notes by which carrier it is asked to open.
+#[derive(Default)]
+struct Carriers(Mutex<Vec<Option<String>>>);
+
+impl EpisodeDriver for Carriers {
+    fn open(&self, opening: &Opening) -> Report {
+        self.0.lock().unwrap().push(opening.carrier.clone());
+        NullDriver.open(opening)
+    }
+
+    fn close(&self, closing: &Closing) -> Report {
+        NullDriver.close(closing)
+    }
+}
+
+#[test]
+fn the_carrier_of_a_connection_is_passed_on_and_a_handle_has_none() {
+    let driver = Arc::new(Carriers::default());
+    let board = EpisodeBoard::with(BoardOptions { driver: driver.clone(), ..BoardOptions::default() });
+    let world = World::with(|shared| shared.board = board);
+    let mut context = Context::of_peer(world.shared.clone(), world.peer());
+    context.carrier = Some("c".into());
+    let attach = world.shared.registry.capability("episodes.attach").unwrap();
+    let call = |context: &Context, arguments: Value| request(attach, context, &arguments).status;
+    assert_eq!(call(&context, json!({"external_id": "a"})), 200);
+    let handle = world.attach("b");
+    // A connection that speaks for a handle does not lend it its own id.
+    assert_eq!(call(&context, json!({"external_id": "b", "episode_handle": handle})), 200);
+    assert_eq!(*driver.0.lock().unwrap(), [Some("c".to_owned()), None]);
 }

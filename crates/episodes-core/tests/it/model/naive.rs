@@ -51,8 +51,11 @@ struct Episode {
     /// Whether the repository takes its holder for gone.
     gone: bool,
     told: Option<Seconds>,
-    joining: (Option<String>, bool, bool),
+    /// By which handle, whether again, by which carrier, and whether it was taken over.
+    joining: (Option<String>, bool, Option<String>, bool),
     witnessed: bool,
+    /// Its last evidence when its holder sat down.
+    before: Seconds,
     record: Record,
     ending: Option<(CloseReason, Option<PeerId>, bool)>,
     /// Without a holder: when it expires, by which length, and when it was lost.
@@ -80,6 +83,11 @@ fn length(duration: Duration) -> Seconds {
 
 fn span(seconds: Seconds) -> Duration {
     Duration::from_secs(seconds as u64)
+}
+
+/// Whether somebody takes its seat back without a word.
+fn is_silent(request: &AttachRequest<'_>) -> bool {
+    request.again && request.handle.is_none() && request.carrier.is_some()
 }
 
 fn wall(now: Moment) -> String {
@@ -135,6 +143,10 @@ impl Episode {
         if self.loss.take().is_some() {
             self.leaving = None;
         }
+    }
+
+    fn stood_up(&mut self) {
+        self.witnessed |= self.evidence != self.before;
     }
 
     fn owe_nothing(&mut self) {
@@ -205,13 +217,15 @@ impl Naive {
         {
             if self.episodes[index].record == Record::Failed || request.handle.is_some() {
                 if request.handle.is_some() {
-                    self.episodes[index].joining = (None, request.again, false);
+                    self.episodes[index].joining = (None, request.again, request.carrier.map(Into::into), false);
                 }
                 self.sit(index, request, request.handle.is_some() && !request.again, now);
                 self.open(index, now);
                 return Ok(self.attached(index, None, None, ended, now));
             }
-            self.episodes[index].heard(now);
+            if !is_silent(request) {
+                self.episodes[index].heard(now);
+            }
             let attached = self.attached(index, None, None, ended, now);
             self.tell_if_back(index, now);
             return Ok(attached);
@@ -221,6 +235,13 @@ impl Naive {
             Some(from) => Some(self.takeover(key, peer, from, now)?),
             None => None,
         };
+        if let Some(episode) = self.find(key).map(|index| &self.episodes[index])
+            && is_silent(request)
+            && episode.last_holder.is_some()
+            && episode.joining.2.as_deref() != request.carrier
+        {
+            return Err(BoardError::NotFound { key: key.clone() });
+        }
         let index = self.find(key).unwrap_or_else(|| self.create(key, wall(moment), now));
         let left = self.episodes.iter().position(|episode| episode.holder == Some(peer));
         if let Some(left) = left {
@@ -233,9 +254,10 @@ impl Naive {
             self.lost.push((from, Some(peer)));
         }
         (episode.holder, episode.last_holder) = (Some(peer), Some(peer));
-        episode.witnessed = true;
+        episode.witnessed |= !is_silent(request);
+        episode.before = episode.evidence;
         episode.takeover = takeover;
-        episode.joining = (None, request.again, takeover.is_some());
+        episode.joining = (None, request.again, request.carrier.map(Into::into), takeover.is_some());
         self.sit(index, request, !request.again, now);
         self.open(index, now);
         let left = left.map(|left| {
@@ -253,7 +275,10 @@ impl Naive {
             episode.resumed = episode.attachments > 0;
         }
         episode.attachments += u32::from(counts);
-        (episode.evidence, episode.silent_since, episode.loss) = (now, now, None);
+        if !is_silent(request) {
+            episode.evidence = now;
+        }
+        (episode.silent_since, episode.loss) = (now, None);
         (episode.held, episode.process) = (held, process);
         episode.owe_nothing();
         episode.client = request.client.map(Into::into).or(episode.client.take());
@@ -490,8 +515,9 @@ impl Naive {
             leaving: None,
             gone: false,
             told: None,
-            joining: (None, false, false),
+            joining: (None, false, None, false),
             witnessed: false,
+            before: evidence,
             record: Record::Recorded,
             ending: None,
             expires: None,
@@ -537,6 +563,7 @@ impl Naive {
     fn leave(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
         let peer = episode.holder.take().expect("somebody leaves");
+        episode.stood_up();
         (episode.loss, episode.takeover, episode.gone) = (None, None, false);
         episode.expires = Some((now + length(LIMITS.grace), length(LIMITS.grace), Some(now)));
         episode.owed_evidence |= episode.untold.take().is_some();
@@ -547,10 +574,10 @@ impl Naive {
     fn open(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
         let peer = episode.last_holder.expect("somebody attached");
-        let (handle, again, took_over) = episode.joining.clone();
+        let (handle, again, carrier, took_over) = episode.joining.clone();
         let client = episode.client.clone();
         let ago = Duration::from_secs((now - episode.evidence).unsigned_abs());
-        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, carrier: None, took_over, ago };
+        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, carrier, took_over, ago };
         let report = self.repository.open(&opening);
         episode.repository = report.line;
         if let Some(known) = report.known {
@@ -569,7 +596,7 @@ impl Naive {
             }
         };
         if episode.record != Record::Failed {
-            episode.joining = (None, false, false);
+            episode.joining = (None, false, episode.joining.2.take(), false);
         }
         if episode.record == Record::Recorded && episode.leaving.is_some() {
             episode.owed = Some(now);
@@ -593,6 +620,9 @@ impl Naive {
         };
         episode.ending = Some((reason, by, by_operator));
         episode.expires = episode.waits();
+        if episode.holder.is_some() {
+            episode.stood_up();
+        }
         if let Some(holder) = episode.holder.take().filter(|holder| asks != Some(*holder)) {
             self.lost.push((holder, None));
         }
