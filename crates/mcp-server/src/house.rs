@@ -144,7 +144,9 @@ impl House {
         let shared = Shared::new(registry, board, PeerBoard::new())
             .with_grace(policy.own_grace())
             .with_records(recorder.as_ref().map(|recorder| recorder.store().clone()));
-        let (shared, instance, doors) = (Arc::new(shared), holder_id()?, Mutex::default());
+        // One id for all that others know it by: whoever sees it die says so of what it held.
+        let instance = recorder.as_ref().map_or_else(holder_id, |recorder| Ok(recorder.holder_id().to_owned()))?;
+        let (shared, doors) = (Arc::new(shared), Mutex::default());
         let host = Host::new(HostOptions::new(shared.clone(), instance.clone(), id));
         let inner = Inner { shared, recorder, allowed, shares, diagnostics, on_stopped, instance, host, doors };
         let house = Self { inner: Arc::new(inner) };

@@ -14,6 +14,9 @@ use crate::log::Log;
 use crate::state;
 use crate::store::{Appender, Silence, Store, StoreError};
 
+/// By how much an age that was rounded to milliseconds may be off.
+const ROUNDING: Duration = Duration::from_millis(2);
+
 /// Who joins an episode.
 #[derive(Clone, Copy, Default)]
 pub struct Joining<'a> {
@@ -143,9 +146,11 @@ impl Store {
                 line.source = joining.source.map(redact);
             });
             if let Some(start) = &log.start {
-                // What was written by a call that could not tell so is not written again.
+                // What was written by a call that could not tell so is not written again; whoever was elsewhere
+                // meanwhile and comes back over the same connection is younger than that.
                 let known = |handle: &str| log.handles.iter().any(|known| known == handle);
-                if same && joining.handle.is_none_or(known) {
+                let is_written = log.silent_for(&now).is_some_and(|silent| silent <= joining.ago + ROUNDING);
+                if same && is_written && joining.handle.is_none_or(known) {
                     // That call may have failed because it could not make it durable.
                     self.make_durable(&mut at)?;
                     return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));

@@ -46,6 +46,8 @@ pub struct Log {
     joined: Option<String>,
     ids: HashSet<String>,
     latest: Option<Stamp>,
+    /// The last evidence's stamp as it was written: what ages are counted from. The one that is shown may have been moved.
+    written: Option<Stamp>,
 }
 
 /// The counting start of a log.
@@ -125,7 +127,7 @@ impl Log {
     /// Returns how long the client has been silent at `now`.
     #[must_use]
     pub fn silent_for(&self, now: &Stamp) -> Option<Duration> {
-        self.last_evidence.as_ref().map(|(stamp, _)| now.age_of(stamp))
+        self.written.as_ref().map(|written| now.age_of(written))
     }
 
     fn take(&mut self, line: Line) {
@@ -218,7 +220,7 @@ impl Log {
             return;
         }
         let Some(ended) = line.ended else { return };
-        if let (Some(judged_ms), Some((evidence, _))) = (ended.judged_ms, &self.last_evidence)
+        if let (Some(judged_ms), Some(evidence)) = (ended.judged_ms, &self.written)
             && line.stamp.age_of(evidence) < Duration::from_millis(judged_ms)
         {
             return;
@@ -235,6 +237,7 @@ impl Log {
 
     fn evidence(&mut self, line: Line) {
         let (stamp, at) = self.join(line);
+        self.written = Some(stamp.clone());
         let stamp = self.forward(stamp);
         self.last_evidence = Some((stamp, at));
     }

@@ -35,6 +35,8 @@ pub enum Place {
         stream: UnixStream,
         /// Where that connects to.
         socket: PathBuf,
+        /// Which server it is: 32 hexadecimal digits.
+        instance: String,
     },
     /// This process, by right.
     Ours(Serving),
@@ -86,7 +88,7 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
             }
             let left = until.saturating_duration_since(Instant::now()).max(PAUSE);
             match ask(&socket, hello, left) {
-                Ok(Answer::Served(stream)) => return Place::Theirs { stream, socket },
+                Ok(Answer::Served(stream, instance)) => return Place::Theirs { stream, socket, instance },
                 Ok(Answer::Refused(Refused::Format, message)) => return Place::Alone { why: message },
                 // The one that is about to end gives the lock back, and a copied file is soon written anew.
                 Ok(Answer::Refused(Refused::Stopping | Refused::Checkout, message)) => why = message,
@@ -107,11 +109,11 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
 /// Whether a server answers at `socket` within `patience`.
 #[must_use]
 pub fn answers(socket: &Path, probe: &Hello, patience: Duration) -> bool {
-    matches!(ask(socket, probe, patience), Ok(Answer::Served(_)))
+    matches!(ask(socket, probe, patience), Ok(Answer::Served(..)))
 }
 
 enum Answer {
-    Served(UnixStream),
+    Served(UnixStream, String),
     Refused(Refused, String),
 }
 
@@ -119,7 +121,7 @@ fn ask(socket: &Path, hello: &Hello, patience: Duration) -> io::Result<Answer> {
     let stream = folder::connect(socket).map_err(io::Error::other)?;
     preamble::send(&stream, hello, patience)?;
     Ok(match preamble::receive::<Reply>(&stream, patience)? {
-        Reply::Served { .. } => Answer::Served(stream),
+        Reply::Served { instance, .. } => Answer::Served(stream, instance),
         Reply::Refused { why, message } => Answer::Refused(why, message),
     })
 }

@@ -110,8 +110,8 @@ struct Server {
     end: End,
     lines: Lines,
     queue: Queue,
-    /// Where it answers, for one that is another process.
-    socket: Option<PathBuf>,
+    /// Where it answers and which it is, for one that is another process.
+    theirs: Option<(PathBuf, String)>,
     /// Nothing more is sent to it.
     shut: bool,
     why: Option<Why>,
@@ -208,7 +208,7 @@ impl Bridge {
             if self.server.is_none() {
                 // Nobody serves since an operator stopped the server: the client's next word begins another one.
                 let asked = self.from_client.waiting() > 0 || self.relay.in_flight() > 0;
-                if !asked || !self.connect(None) {
+                if !asked || !self.connect(None, None) {
                     return false;
                 }
             }
@@ -378,7 +378,8 @@ impl Bridge {
         // Whoever is waited for is gone: the client's answers so far first.
         let _ = self.to_client.flush(&self.output);
         self.close_house();
-        self.connect(mute);
+        let died = server.theirs.filter(|_| server.why.is_none() && mute.is_none()).map(|(_, instance)| instance);
+        self.connect(mute, died.as_deref());
     }
 
     /// A house of this process that has let its own client go is over.
@@ -390,10 +391,15 @@ impl Bridge {
     }
 
     /// Finds somebody who serves; whether there is one.
-    fn connect(&mut self, mute: Option<&Path>) -> bool {
+    fn connect(&mut self, mute: Option<&Path>, died: Option<&str>) -> bool {
         let given_up = || is_ready(&self.stop);
         let search = Search { mute, given_up: &given_up, ..Search::default() };
         let place = place::find(&self.options.store, &self.hello(), search);
+        if let (Some(instance), Some(_)) = (died, self.relay.holds()) {
+            // Its last beat may be old, if it had been stopped for long before; the loss is now. Where that cannot be
+            // noted, the beat counts.
+            let _ = self.options.store.note_death(instance);
+        }
         if !std::mem::take(&mut self.quiet) {
             self.say_who_serves(&place);
         }
@@ -418,8 +424,8 @@ impl Bridge {
 
     /// Is served there from now on; whether that is possible at all.
     fn settle_at(&mut self, place: Place) -> bool {
-        let (stream, socket) = match place {
-            Place::Theirs { stream, socket } => (stream, Some(socket)),
+        let (stream, theirs) = match place {
+            Place::Theirs { stream, socket, instance } => (stream, Some((socket, instance))),
             Place::Ours(serving) => match self.open_house(Some(serving)) {
                 Some(stream) => (stream, None),
                 None => return false,
@@ -438,7 +444,7 @@ impl Bridge {
             end: End::reader(stream.into()),
             lines: Lines::new(usize::MAX),
             queue: Queue::default(),
-            socket,
+            theirs,
             shut: false,
             why: None,
             heard: self.clock.awake(),
@@ -471,7 +477,7 @@ impl Bridge {
     /// When to ask whether the server is there at all.
     fn doubt_at(&self) -> Option<Duration> {
         let server = self.server.as_ref()?;
-        let doubts = self.relay.in_flight() > 0 && server.probe.is_none() && server.socket.is_some();
+        let doubts = self.relay.in_flight() > 0 && server.probe.is_none() && server.theirs.is_some();
         doubts.then(|| server.heard + DOUBT)
     }
 
@@ -481,7 +487,7 @@ impl Bridge {
             return;
         }
         let Some(server) = &mut self.server else { return };
-        let (Some(socket), Ok((answer, mut tell))) = (server.socket.clone(), pipe()) else { return };
+        let (Some((socket, _)), Ok((answer, mut tell))) = (server.theirs.clone(), pipe()) else { return };
         let hello = Hello { wants: Wants::Probe, connection: None, holds: None, ..self.options.hello.clone() };
         let ask = move || {
             if place::answers(&socket, &hello, PATIENCE) {
@@ -502,7 +508,7 @@ impl Bridge {
             server.heard = now + TRUST;
         } else if server.heard + DOUBT <= now {
             // It holds the right to serve and does not: it is passed by.
-            let mute = server.socket.clone();
+            let mute = server.theirs.as_ref().map(|(socket, _)| socket.clone());
             self.lost(mute.as_deref());
         }
     }

@@ -7,8 +7,8 @@ use majordomus_capability::project::mcp::Revision;
 use majordomus_episodes_core::EpisodeKey;
 use majordomus_episodes_core::board::BoardError;
 use majordomus_episodes_core::peers::Announcement;
-use majordomus_records::{Returning, StoreError};
 use majordomus_records::state::carrier_of;
+use majordomus_records::{Returning, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::Session;

@@ -250,8 +250,7 @@ impl Server {
             return false;
         }
         let mut polled = [PollFd::new(&self.output, PollFlags::empty())];
-        rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1)
-            && polled[0].revents().intersects(BROKEN)
+        rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1) && polled[0].revents().intersects(BROKEN)
     }
 
     fn has_room(&self) -> bool {
