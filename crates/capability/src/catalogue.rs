@@ -21,6 +21,23 @@ pub fn catalogue() -> Registry {
     build().expect("every declaration of the catalogue is a good one")
 }
 
+/// What each of them declares, in the same order: for whoever needs neither their schemas nor their handlers.
+pub const DECLARED: &[Descriptor] = &[
+    EPISODES_LIST,
+    PEERS_LIST,
+    SESSIONS_LIST,
+    SESSIONS_GET,
+    CAPABILITIES_LIST,
+    CAPABILITIES_DESCRIBE,
+    SERVER_STATUS,
+    HEALTH_LIVE,
+    HEALTH_READY,
+    EPISODES_ATTACH,
+    EPISODES_DETACH,
+    PEERS_ANNOUNCE,
+    EPISODES_CLOSE,
+];
+
 fn build() -> Result<Registry, RegistrationError> {
     let mut registry = Registry::new();
     registry

@@ -42,7 +42,7 @@ mod schema;
 #[cfg(test)]
 mod testing;
 
-pub use catalogue::catalogue;
+pub use catalogue::{DECLARED, catalogue};
 pub use context::{Context, Shared};
 pub use descriptor::{Descriptor, Effect, Method, Reach, Route};
 pub use handles::Handles;

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Generate(Generate),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Mcp {
     /// The port at which the server of this checkout also answers over HTTP, beside stdio; where it is taken, a free one
     /// [default: 8741].
@@ -201,7 +201,7 @@ pub(crate) struct Reading {
 }
 
 /// How long silence may last.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct SilenceArgs {
     /// How long an episode waits for its client after the connection was lost [default: 900; or MAJORDOMUS_GRACE_SECONDS].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -21,7 +21,7 @@ use clap::Parser;
 use majordomus_capability::catalogue;
 use majordomus_records::{Checkout, Policy, Store};
 
-use crate::args::{AgentCli, AgentCommand, Command, SilenceArgs};
+use crate::args::{AgentCli, AgentCommand, Command, Mcp, SilenceArgs};
 use crate::output::{self, Hint};
 use crate::registered::{self, Asked};
 use crate::{input, variables};
@@ -37,6 +37,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let first = |word| arguments.get(1).is_some_and(|argument| argument == word);
     let captures = first("capture");
+    if first("mcp") && arguments.len() == 2 {
+        // What clients start, and start often: nothing is there to be parsed, and a bridge stays as small as it begins.
+        return mcp::run(&Mcp::default()).unwrap_or_else(|error| output::failure(&error));
+    }
     // An agent does not wait for commands that it does not run, nor for the registry.
     let asked = if captures || first("mcp") {
         AgentCli::try_parse_from(&arguments).map(|cli| Asked::Own(Command::Agent(cli.command)))

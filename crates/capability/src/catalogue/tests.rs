@@ -3,7 +3,7 @@ mod inputs;
 
 use std::collections::HashSet;
 
-use super::{build, catalogue};
+use super::{DECLARED, build, catalogue};
 use crate::descriptor::{Descriptor, Effect, Reach, TAGS};
 use crate::registry::Registry;
 
@@ -15,6 +15,14 @@ fn declared(registry: &Registry) -> Vec<&Descriptor> {
 #[test]
 fn the_catalogue_registers() {
     build().unwrap();
+}
+
+#[test]
+fn what_is_declared_is_what_is_registered() {
+    let registry = catalogue();
+    let all: Vec<String> = declared(&registry).into_iter().map(|one| format!("{one:?}")).collect();
+    let table: Vec<String> = DECLARED.iter().map(|one| format!("{one:?}")).collect();
+    assert_eq!(table, all);
 }
 
 #[test]

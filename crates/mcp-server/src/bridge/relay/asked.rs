@@ -1,8 +1,6 @@
 //! What messages mean to a bridge: whether a request may be asked again, and what its answer changes.
 
-use std::sync::LazyLock;
-
-use majordomus_capability::{Effect, Registry, catalogue};
+use majordomus_capability::{DECLARED, Descriptor, Effect};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -53,41 +51,29 @@ pub(super) fn asked(request: &Request<'_>) -> (Asked, bool) {
 fn called(request: &Request<'_>) -> (Asked, bool) {
     let Some(called) = request.called() else { return (Asked::Other, false) };
     let Some(name) = called.name.as_deref() else { return (Asked::Other, false) };
-    let tools = &*DECLARED;
     // A later revision's episode is held by its handle, whatever carries the call.
     let asked = match request.era() {
         Era::Modern => Asked::Other,
-        Era::Legacy if tools.attach == Some(name) => external_id(called.arguments).map_or(Asked::Other, Asked::Attach),
-        Era::Legacy if tools.detach == Some(name) => Asked::Detach(external_id(called.arguments)),
+        Era::Legacy if is_tool(ATTACH, name) => external_id(called.arguments).map_or(Asked::Other, Asked::Attach),
+        Era::Legacy if is_tool(DETACH, name) => Asked::Detach(external_id(called.arguments)),
         Era::Legacy => Asked::Other,
     };
-    (asked, tools.may_repeat(name))
+    (asked, may_repeat(name))
 }
 
-/// The tools that may be called twice.
-#[derive(Debug)]
-pub(super) struct Declared {
-    reads: Vec<&'static str>,
-    attach: Option<&'static str>,
-    detach: Option<&'static str>,
+/// Whether a tool may be called twice: it only reads, or it attaches or detaches.
+pub(super) fn may_repeat(name: &str) -> bool {
+    let reads = |declared: &Descriptor| declared.effect == Effect::Read && declared.tool == Some(name);
+    DECLARED.iter().any(reads) || is_tool(ATTACH, name) || is_tool(DETACH, name)
 }
 
-/// Made with the first call of a tool, not with the bridge: the first answer to a client does not wait for it.
-static DECLARED: LazyLock<Declared> = LazyLock::new(|| Declared::of(&catalogue()));
-
-impl Declared {
-    pub(super) fn of(registry: &Registry) -> Self {
-        let all = || registry.capabilities().iter().map(|capability| capability.descriptor());
-        let tool = |id| all().find(|declared| declared.id == id).and_then(|declared| declared.tool);
-        let reads = all().filter(|declared| declared.effect == Effect::Read).filter_map(|declared| declared.tool);
-        Self { reads: reads.collect(), attach: tool("episodes.attach"), detach: tool("episodes.detach") }
-    }
-
-    pub(super) fn may_repeat(&self, name: &str) -> bool {
-        let ends = [self.attach, self.detach];
-        self.reads.contains(&name) || ends.contains(&Some(name))
-    }
+/// Whether that is the name of the tool of a capability.
+fn is_tool(id: &str, name: &str) -> bool {
+    DECLARED.iter().any(|declared| declared.id == id && declared.tool == Some(name))
 }
+
+const ATTACH: &str = "episodes.attach";
+const DETACH: &str = "episodes.detach";
 
 fn external_id(arguments: Option<&RawValue>) -> Option<Box<str>> {
     #[derive(Deserialize)]
