@@ -150,7 +150,7 @@ impl Store {
                 // meanwhile and comes back over the same connection is younger than that.
                 let known = |handle: &str| log.handles.iter().any(|known| known == handle);
                 let is_written = log.silent_for(&now).is_some_and(|silent| silent <= joining.ago + ROUNDING);
-                if same && is_written && joining.handle.is_none_or(known) {
+                if same && joining.handle.map_or(is_written, known) {
                     // That call may have failed because it could not make it durable.
                     self.make_durable(&mut at)?;
                     return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));

@@ -20,6 +20,8 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(3);
 
+/// How long it may take to answer at first; each time twice as long.
+const SLICE: Duration = Duration::from_millis(100);
 /// How long a server may take from the lock to what it publishes; what is there until then may be an earlier one's.
 const START: Duration = Duration::from_millis(250);
 
@@ -69,6 +71,7 @@ impl Default for Search<'_> {
 pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
     let begun = Instant::now();
     let until = begun + search.patience;
+    let mut slice = SLICE;
     let mut why = "the server of this checkout does not say where it answers".to_owned();
     loop {
         match store.try_serve() {
@@ -86,7 +89,9 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
             if search.mute == Some(&socket) {
                 return Place::Alone { why: MUTE.into() };
             }
-            let left = until.saturating_duration_since(Instant::now()).max(PAUSE);
+            // Not all the time for one question: the lock may be given back meanwhile.
+            let left = until.saturating_duration_since(Instant::now()).clamp(PAUSE, slice);
+            slice *= 2;
             match ask(&socket, hello, left) {
                 Ok(Answer::Served(stream, instance)) => return Place::Theirs { stream, socket, instance },
                 Ok(Answer::Refused(Refused::Format, message)) => return Place::Alone { why: message },

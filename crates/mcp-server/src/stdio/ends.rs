@@ -65,6 +65,12 @@ impl End {
         })
     }
 
+    /// Whether a read of `count` bytes into a buffer of `room` has left nothing that was there. Only a socket tells: a named
+    /// pipe whose writers went before it was opened is known to have ended by nothing but another read.
+    pub(crate) fn is_drained(&self, count: usize, room: usize) -> bool {
+        self.kind == Kind::Socket && count < room
+    }
+
     /// Writes what fits; `WouldBlock` when nothing does.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         Ok(match self.kind {

@@ -26,6 +26,8 @@ const CHUNKS: usize = 16;
 const LAST_READS: usize = 64;
 /// The least time between two looks at a deadline that stays due, such as one whose driver call still runs.
 const BREATH: Duration = Duration::from_millis(20);
+/// How long what poll said of a connection is believed.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// A descriptor on which nothing more will happen.
 const BROKEN: PollFlags = PollFlags::ERR.union(PollFlags::HUP).union(PollFlags::NVAL);
@@ -52,6 +54,8 @@ pub(super) struct Server {
     taken_at: Option<Duration>,
     /// A bad line was reported.
     reported: bool,
+    /// When poll returned last.
+    woken_at: Duration,
 }
 
 /// Why the loop woke up.
@@ -88,6 +92,7 @@ impl Server {
             input_ended: false,
             taken_at: None,
             reported: false,
+            woken_at: Duration::ZERO,
         }
     }
 
@@ -96,6 +101,8 @@ impl Server {
         let ended = self.serve();
         match ended {
             Ended::InputClosed => {}
+            // What a bridge has sent and not been answered may have been done elsewhere.
+            Ended::OutputClosed if self.parting.is_some() => {}
             Ended::OutputClosed => self.hear_out(),
             Ended::Stopped => self.leave(),
         }
@@ -131,6 +138,7 @@ impl Server {
                 return Ended::OutputClosed;
             }
             let woken = self.wait(now);
+            self.woken_at = self.clock.awake();
             if woken.stop {
                 return Ended::Stopped;
             }
@@ -199,7 +207,12 @@ impl Server {
             }
             match self.input.read(&mut self.chunk) {
                 Ok(0) => self.input_ends(),
-                Ok(count) => self.lines.push(&self.chunk[..count]),
+                Ok(count) => {
+                    self.lines.push(&self.chunk[..count]);
+                    if self.input.is_drained(count, self.chunk.len()) {
+                        return;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => {
@@ -222,8 +235,7 @@ impl Server {
     fn answer(&mut self) -> bool {
         while self.has_room() {
             if self.lines.waiting() > 0 && self.is_left() {
-                self.lines.clear();
-                self.input_ends();
+                self.drop_unread();
             }
             let Some(line) = self.lines.next() else {
                 return false;
@@ -246,11 +258,18 @@ impl Server {
     /// that does not answer, and have had everything done elsewhere by now. One whose client has gone closes its side
     /// only, and hears the answers.
     fn is_left(&self) -> bool {
-        if self.parting.is_none() {
+        // Asked once a while has passed since poll said that it is there: then this process may have been stopped.
+        let late = || self.clock.awake().saturating_sub(self.woken_at) > MOMENT;
+        if self.parting.is_none() || !late() {
             return false;
         }
         let mut polled = [PollFd::new(&self.output, PollFlags::empty())];
         rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1) && polled[0].revents().intersects(BROKEN)
+    }
+
+    fn drop_unread(&mut self) {
+        self.lines.clear();
+        self.input_ends();
     }
 
     fn has_room(&self) -> bool {
