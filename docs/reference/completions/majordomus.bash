@@ -70,6 +70,15 @@ _majordomus() {
             majordomus__subcmd__episodes,detach)
                 cmd="majordomus__subcmd__episodes__subcmd__detach"
                 ;;
+            majordomus__subcmd__serve,ensure)
+                cmd="majordomus__subcmd__serve__subcmd__ensure"
+                ;;
+            majordomus__subcmd__serve,status)
+                cmd="majordomus__subcmd__serve__subcmd__status"
+                ;;
+            majordomus__subcmd__serve,stop)
+                cmd="majordomus__subcmd__serve__subcmd__stop"
+                ;;
             majordomus__subcmd__server,status)
                 cmd="majordomus__subcmd__server__subcmd__status"
                 ;;
@@ -350,7 +359,7 @@ _majordomus() {
             return 0
             ;;
         majordomus__subcmd__mcp)
-            opts="-h --http-port --allow-host --allow-origin --grace-seconds --idle-seconds --help"
+            opts="-h --http-port --standalone --allow-host --allow-origin --grace-seconds --idle-seconds --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -410,7 +419,7 @@ _majordomus() {
             return 0
             ;;
         majordomus__subcmd__serve)
-            opts="-h --host --port --allow-host --allow-origin --grace-seconds --idle-seconds --help"
+            opts="-h --detached --take-over --host --port --allow-host --allow-origin --grace-seconds --idle-seconds --help status ensure stop"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -440,6 +449,48 @@ _majordomus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        majordomus__subcmd__serve__subcmd__ensure)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        majordomus__subcmd__serve__subcmd__status)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        majordomus__subcmd__serve__subcmd__stop)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -28,7 +28,7 @@ complete -c majordomus -n "__fish_majordomus_needs_command" -s h -l help -d 'Pri
 complete -c majordomus -n "__fish_majordomus_needs_command" -s V -l version -d 'Print version'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "mcp" -d 'Serve one client over stdio; its connection draws the boundary of its episode'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "capture" -d 'Record what a provider\'s hooks report, and show what is recorded how'
-complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "serve" -d 'Serve this checkout over HTTP, until it is stopped'
+complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "serve" -d 'Serve this checkout over HTTP, until it is stopped; or see to the server that runs for it'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "sessions" -d 'Read the session records of this repository'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "episodes" -d 'List the episodes that are open in this checkout'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "doctor" -d 'Check that everything needed to record is in place here'
@@ -43,6 +43,7 @@ complete -c majordomus -n "__fish_majordomus_using_subcommand mcp" -l allow-host
 complete -c majordomus -n "__fish_majordomus_using_subcommand mcp" -l allow-origin -d 'Origins whose pages may call this server, such as https://tools.example.com [or MAJORDOMUS_ALLOWED_ORIGINS, separated by commas]' -r
 complete -c majordomus -n "__fish_majordomus_using_subcommand mcp" -l grace-seconds -d 'How long an episode waits for its client after the connection was lost [default: 900; or MAJORDOMUS_GRACE_SECONDS]' -r
 complete -c majordomus -n "__fish_majordomus_using_subcommand mcp" -l idle-seconds -d 'How long an episode of hooks waits for their next event [default: what the provider declares; or MAJORDOMUS_IDLE_SECONDS]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand mcp" -l standalone -d 'Serve this client by itself: share no server with other clients of this checkout, and answer over HTTP only where --http-port is given'
 complete -c majordomus -n "__fish_majordomus_using_subcommand mcp" -s h -l help -d 'Print help'
 complete -c majordomus -n "__fish_majordomus_using_subcommand capture; and not __fish_seen_subcommand_from session status" -s h -l help -d 'Print help'
 complete -c majordomus -n "__fish_majordomus_using_subcommand capture; and not __fish_seen_subcommand_from session status" -f -a "session" -d 'Record one event; the payload is one JSON object on standard input. What a provider\'s hook runs'
@@ -59,13 +60,24 @@ complete -c majordomus -n "__fish_majordomus_using_subcommand capture; and __fis
 complete -c majordomus -n "__fish_majordomus_using_subcommand capture; and __fish_seen_subcommand_from status" -l idle-seconds -d 'How long an episode of hooks waits for their next event [default: what the provider declares; or MAJORDOMUS_IDLE_SECONDS]' -r
 complete -c majordomus -n "__fish_majordomus_using_subcommand capture; and __fish_seen_subcommand_from status" -l json -d 'Print JSON instead of text'
 complete -c majordomus -n "__fish_majordomus_using_subcommand capture; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -l host -d 'The loopback address to answer at, or `localhost` for both [default: both]' -r
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -l port -d 'The port to answer at; one that is taken is an error, and 0 is any free one [default: 8741, or a free one where that is taken]' -r
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -l allow-host -d 'Hosts under which a proxy forwards to this server, such as tools.example.com [or MAJORDOMUS_ALLOWED_HOSTS, separated by commas]' -r
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -l allow-origin -d 'Origins whose pages may call this server, such as https://tools.example.com [or MAJORDOMUS_ALLOWED_ORIGINS, separated by commas]' -r
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -l grace-seconds -d 'How long an episode waits for its client after the connection was lost [default: 900; or MAJORDOMUS_GRACE_SECONDS]' -r
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -l idle-seconds -d 'How long an episode of hooks waits for their next event [default: what the provider declares; or MAJORDOMUS_IDLE_SECONDS]' -r
-complete -c majordomus -n "__fish_majordomus_using_subcommand serve" -s h -l help -d 'Print help'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l host -d 'The loopback address to answer at, or `localhost` for both [default: both]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l port -d 'The port to answer at; one that is taken is an error, and 0 is any free one [default: 8741, or a free one where that is taken]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l allow-host -d 'Hosts under which a proxy forwards to this server, such as tools.example.com [or MAJORDOMUS_ALLOWED_HOSTS, separated by commas]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l allow-origin -d 'Origins whose pages may call this server, such as https://tools.example.com [or MAJORDOMUS_ALLOWED_ORIGINS, separated by commas]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l grace-seconds -d 'How long an episode waits for its client after the connection was lost [default: 900; or MAJORDOMUS_GRACE_SECONDS]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l idle-seconds -d 'How long an episode of hooks waits for their next event [default: what the provider declares; or MAJORDOMUS_IDLE_SECONDS]' -r
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l detached -d 'Run in a session of its own, and end where another process is the server of this checkout already'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -l take-over -d 'Go on where the server has left that started this process, until nobody is left whom it served'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -s h -l help -d 'Print help'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -f -a "status" -d 'Tell how the server of this checkout stands'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -f -a "ensure" -d 'Start a server for this checkout in the background, unless one answers already, and tell how it stands'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and not __fish_seen_subcommand_from status ensure stop" -f -a "stop" -d 'End the server of this checkout, and all episodes of its connections with it'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and __fish_seen_subcommand_from status" -l json -d 'Print JSON instead of text'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and __fish_seen_subcommand_from ensure" -l json -d 'Print JSON instead of text'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and __fish_seen_subcommand_from ensure" -s h -l help -d 'Print help'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and __fish_seen_subcommand_from stop" -l json -d 'Print JSON instead of text'
+complete -c majordomus -n "__fish_majordomus_using_subcommand serve; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help'
 complete -c majordomus -n "__fish_majordomus_using_subcommand sessions; and not __fish_seen_subcommand_from list show" -s h -l help -d 'Print help'
 complete -c majordomus -n "__fish_majordomus_using_subcommand sessions; and not __fish_seen_subcommand_from list show" -f -a "list" -d 'List the records, newest first'
 complete -c majordomus -n "__fish_majordomus_using_subcommand sessions; and not __fish_seen_subcommand_from list show" -f -a "show" -d 'Print one record'
