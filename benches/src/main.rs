@@ -9,10 +9,12 @@
 
 mod arguments;
 mod bed;
+mod calls;
 mod cores;
 mod counting;
 mod hooks;
 mod load;
+mod memory;
 mod pairs;
 mod records;
 mod repository;

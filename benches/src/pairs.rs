@@ -91,6 +91,11 @@ pub(crate) fn in_turns(
     Ok(Paired::of(&pairs))
 }
 
+/// The number that as many per cent of them are below; they are sorted, and there is at least one.
+pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+}
+
 /// Seconds that something takes.
 pub(crate) fn seconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();

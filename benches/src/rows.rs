@@ -3,6 +3,9 @@
 mod archive;
 mod attach;
 mod board;
+mod bridge;
+mod bridge_memory;
+mod failover;
 mod hook_end;
 mod hook_start;
 mod http;
@@ -37,6 +40,9 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group { name: "stdio-start", about: "start to the first answer of initialize", measure: stdio_start::measure },
     Group { name: "stdio-round-trip", about: "ping and a tool call over stdio", measure: stdio_round_trip::measure },
+    Group { name: "bridge", about: "ping and a tool call over a bridge", measure: bridge::measure },
+    Group { name: "failover", about: "from a server's death to its bridges' answers", measure: failover::measure },
+    Group { name: "bridge-memory", about: "memory of a bridge", measure: bridge_memory::measure },
     Group {
         name: "http",
         about: "calls over HTTP, a core for the server and one for the load",

@@ -9,6 +9,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::bed::Bed;
+use crate::memory::Memory;
 
 /// A running server; killed when this is dropped.
 pub(crate) struct Served {
@@ -17,15 +18,6 @@ pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     /// Kept open, so that what it still has to say finds somebody.
     _stderr: BufReader<ChildStderr>,
-}
-
-/// Bytes that a process has for itself.
-#[derive(Clone, Copy)]
-pub(crate) struct Memory {
-    /// Backed by no file: its heap and its stacks.
-    pub(crate) anonymous: u64,
-    /// In memory at all, its program included.
-    pub(crate) resident: u64,
 }
 
 impl Served {
@@ -64,14 +56,7 @@ impl Served {
 
     /// What it has in memory now.
     pub(crate) fn memory(&self) -> Result<Memory> {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        let bytes = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-            kilobytes.map(|kilobytes| kilobytes * 1024).with_context(|| format!("no {name} in {path}"))
-        };
-        Ok(Memory { anonymous: bytes("Anonymous:")?, resident: bytes("Rss:")? })
+        Memory::of(self.child.id())
     }
 }
 

@@ -39,6 +39,12 @@ impl Report {
         self.pair(what, against, paired, time, budget);
     }
 
+    /// Adds a row of times, of which none may be more than so many seconds, whatever the ratio is.
+    pub(crate) fn bound(&mut self, what: &str, against: &str, paired: Paired, seconds: f64) {
+        let budget = Budget { text: format!("each ≤ {}", time(seconds)), is_met: paired.ours.most <= seconds };
+        self.pair(what, against, paired, time, Some(budget));
+    }
+
     /// Adds a row of how many per second; the budget is the least that the ratio may be.
     pub(crate) fn rate(&mut self, what: &str, against: &str, paired: Paired, budget: impl Into<Option<f64>>) {
         let budget =

@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 
-/// A running program, and the pipes to it.
+/// A running program, and the pipes to it; killed when this is dropped.
 pub(crate) struct Talker {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -31,10 +32,30 @@ impl Talker {
     /// Writes a line and reads one.
     pub(crate) fn ask(&mut self, line: &[u8]) -> Result<&[u8]> {
         self.tell(line)?;
+        self.hear()
+    }
+
+    /// Reads a line.
+    pub(crate) fn hear(&mut self) -> Result<&[u8]> {
         self.line.clear();
         self.stdout.read_until(b'\n', &mut self.line).context("cannot read an answer")?;
         ensure!(self.line.ends_with(b"\n"), "a program answered nothing");
         Ok(&self.line)
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops it, so that it does nothing more until it is killed.
+    pub(crate) fn stop(&self) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).context("cannot stop a program")
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill().context("cannot kill a program")
     }
 
     /// Closes the input and waits until the program is gone.
@@ -43,5 +64,13 @@ impl Talker {
         let status = self.child.wait().context("cannot wait for a program")?;
         ensure!(status.success(), "a program left with {status}");
         Ok(())
+    }
+}
+
+impl Drop for Talker {
+    fn drop(&mut self) {
+        // One that is gone already needs no end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

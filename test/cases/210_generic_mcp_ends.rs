@@ -141,7 +141,10 @@ fn an_attach_under_another_id_leaves_the_first_one_detached() {
 #[test]
 fn a_second_connection_takes_an_episode_over_and_the_first_one_can_no_longer_end_it() {
     let world = World::new();
-    let (mut first, mut second) = (world.client(), world.client());
+    // Two processes that share nothing but the repository.
+    let [mut first, mut second] = [(); 2].map(|()| world.server(&["mcp", "--standalone"]));
+    first.initialize();
+    second.initialize();
     let opened = first.attach("my-thread");
     let taken = second.attach("my-thread");
     assert_eq!((session_id(&taken), &taken["episode"]["attachments"]), (session_id(&opened), &json!(2)), "{taken}");

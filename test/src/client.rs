@@ -1,10 +1,12 @@
 //! A client of `majordomus mcp` that speaks the protocol line by line.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -152,14 +154,22 @@ impl Client {
     /// # Panics
     /// Where nothing comes, or a line without its newline.
     pub fn line(&mut self) -> Option<String> {
+        self.line_within(DEADLINE)
+    }
+
+    /// [`Client::line`] with a bound that was promised.
+    ///
+    /// # Panics
+    /// Where nothing comes within `bound`, or a line without its newline.
+    pub fn line_within(&mut self, bound: Duration) -> Option<String> {
         use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
-        match self.lines.recv_timeout(DEADLINE) {
+        match self.lines.recv_timeout(bound) {
             Ok(line) => {
                 let line = String::from_utf8(line).expect("the server writes UTF-8");
                 Some(line.strip_suffix('\n').unwrap_or_else(|| panic!("a line without its end: {line:?}")).to_owned())
             }
             Err(Disconnected) => None,
-            Err(Timeout) => panic!("the server says nothing within {DEADLINE:?}"),
+            Err(Timeout) => panic!("the server says nothing within {bound:?}"),
         }
     }
 
@@ -172,14 +182,40 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON ({error}): {line:?}"))
     }
 
+    /// Sends a request and returns its id, without waiting for the answer.
+    pub fn begin(&mut self, method: &str, params: &Value) -> u64 {
+        self.last_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }));
+        self.last_id
+    }
+
+    /// Sends a call of a tool and returns its id, without waiting for the answer.
+    pub fn begin_tool(&mut self, name: &str, arguments: &Value) -> u64 {
+        self.begin("tools/call", &json!({ "name": name, "arguments": arguments }))
+    }
+
+    /// Reads the answers to requests that were begun, in whatever order, by their ids.
+    ///
+    /// # Panics
+    /// Where they have not all come `until` then, or something else comes, or one of them twice.
+    pub fn answers(&mut self, ids: &[u64], until: Instant) -> BTreeMap<u64, Value> {
+        let mut found = BTreeMap::new();
+        while found.len() < ids.len() {
+            let line = self.line_within(until.saturating_duration_since(Instant::now()));
+            let answer: Value = serde_json::from_str(&line.expect("the server answers")).expect("an answer is JSON");
+            let id = answer["id"].as_u64().filter(|id| ids.contains(id));
+            let id = id.unwrap_or_else(|| panic!("nobody asked for {answer}"));
+            assert_eq!(found.insert(id, answer), None, "{id} is answered twice");
+        }
+        found
+    }
+
     /// Sends a request and reads its answer: the next message that comes.
     ///
     /// # Panics
     /// Where another message comes.
     pub fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.last_id += 1;
-        let id = self.last_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let id = self.begin(method, params);
         let answer = self.receive();
         assert_eq!((&answer["id"], &answer["jsonrpc"]), (&json!(id), &json!("2.0")), "{answer}");
         answer
@@ -214,6 +250,20 @@ impl Client {
         let text = result["content"][0]["text"].as_str().expect("a result has text");
         assert_eq!(&serde_json::from_str::<Value>(text).expect("the text is the same JSON"), content);
         content.clone()
+    }
+
+    /// The episode that it holds, as its server lists it; null where there is none.
+    pub fn mine(&mut self) -> Value {
+        self.done("majordomus_episodes", &json!({}))["mine"].clone()
+    }
+
+    /// Who is connected to its server.
+    ///
+    /// # Panics
+    /// Where the server does not say.
+    pub fn peers(&mut self) -> Vec<Value> {
+        let listed = self.done("majordomus_peers", &json!({ "limit": 200 }));
+        listed["peers"].as_array().expect("a list").clone()
     }
 
     /// Attaches under an id.

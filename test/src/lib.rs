@@ -7,6 +7,7 @@
 
 mod child;
 mod client;
+mod crowd;
 mod http;
 mod place;
 mod program;
@@ -20,6 +21,7 @@ mod world;
 use std::time::{Duration, Instant};
 
 pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, session_id, state_of};
+pub use crowd::{Listening, Told, is_stopped, told_in, worked};
 pub use http::{Connection, Events, Reply, Request};
 pub use place::{executable, named_pipe};
 pub use program::{built, cargo_environment, majordomus, root};
@@ -37,13 +39,21 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 ///
 /// # Panics
 /// Where there is none after [`DEADLINE`].
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    within(DEADLINE, what, ask)
+}
+
+/// [`until`] with a bound that was promised.
+///
+/// # Panics
+/// Where there is no answer within `bound`.
+pub fn within<T>(bound: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(since.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        assert!(since.elapsed() < bound, "{what}: not within {bound:?}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
 }

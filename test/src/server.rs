@@ -245,6 +245,11 @@ impl Session {
         session
     }
 
+    /// Goes on with this session over another connection, as clients do whose server has hung up.
+    pub fn reconnect(&mut self) {
+        self.connection = Connection::open(self.connection.address());
+    }
+
     /// A request of this session, without a body.
     #[must_use]
     pub fn request(&self, method: &str) -> Request {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -157,13 +158,15 @@ impl World {
         self.git(&["status", "--porcelain=v2", "--branch", "--untracked-files=all", "--ignored"])
     }
 
-    /// Prepares `majordomus` in the repository. `mcp` takes any free port beside stdio unless it is told one: the usual
-    /// one is somebody's, or another test's.
+    /// Prepares `majordomus` in the repository. `mcp` takes any free port beside stdio unless it is told one or none: the
+    /// usual one is somebody's, or another test's.
     #[must_use]
     pub fn majordomus(&self, arguments: &[&str]) -> Command {
         let mut command = self.program(majordomus());
         command.args(arguments);
-        if arguments.first() == Some(&"mcp") && !arguments.contains(&"--http-port") {
+        if arguments.first() == Some(&"mcp")
+            && !["--http-port", "--standalone"].iter().any(|own| arguments.contains(own))
+        {
             command.args(["--http-port", "0"]);
         }
         command
@@ -275,6 +278,18 @@ impl World {
             paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
         logs.sort();
         logs
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A server goes on for those who call over HTTP until they have been silent for long, and nobody comes here again.
+        for pid in self.processes() {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                // It may have ended by itself.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
     }
 }
 

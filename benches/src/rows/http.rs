@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crate::bed::Bed;
 use crate::cores::Cores;
 use crate::load::{self, Calls};
-use crate::pairs::{Effort, Paired, in_turns};
+use crate::pairs::{Effort, Paired, in_turns, percentile};
 use crate::repository;
 use crate::served::Served;
 use crate::sessions::Session;
@@ -148,7 +148,7 @@ impl<'a> Side<'a> {
     fn describe(&mut self) -> String {
         self.latencies.sort_unstable_by(f64::total_cmp);
         let count = self.latencies.len();
-        let at = |percent: usize| time(self.latencies[(count * percent / 100).min(count - 1)]);
+        let at = |percent| time(percentile(&self.latencies, percent));
         format!(
             "p50 {}, p99 {}, {} of processor per call, busy {:.0} % of the time",
             at(50),

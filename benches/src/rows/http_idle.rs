@@ -3,9 +3,10 @@
 use anyhow::Result;
 
 use crate::bed::Bed;
+use crate::memory::Memory;
 use crate::pairs::Effort;
 use crate::repository;
-use crate::served::{Memory, Served};
+use crate::served::Served;
 use crate::sessions::Session;
 use crate::table::{Report, size};
 use crate::wire::Connection;

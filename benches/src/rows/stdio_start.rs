@@ -5,17 +5,11 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use crate::bed::Bed;
+use crate::calls::INITIALIZE;
 use crate::pairs::{Effort, in_turns, seconds};
 use crate::repository;
 use crate::table::Report;
 use crate::talker::Talker;
-
-/// The opening message of a client.
-pub(super) const INITIALIZE: &str = concat!(
-    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"#,
-    r#""clientInfo":{"name":"bench","version":"0"}}}"#,
-    "\n"
-);
 
 pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<()> {
     let folder = repository::project(bed, "stdio-start")?;
@@ -26,7 +20,14 @@ pub(super) fn measure(bed: &Bed, effort: Effort, report: &mut Report) -> Result<
     Ok(())
 }
 
-fn first_answer(bed: &Bed, program: &Path, arguments: &[&str], folder: &Path, expected: &str) -> Result<f64> {
+/// Seconds until a program that was started has answered.
+pub(super) fn first_answer(
+    bed: &Bed,
+    program: &Path,
+    arguments: &[&str],
+    folder: &Path,
+    expected: &str,
+) -> Result<f64> {
     let mut command = bed.command(program, folder);
     command.args(arguments);
     let (seconds, begun) = seconds(|| {

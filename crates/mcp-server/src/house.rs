@@ -100,6 +100,8 @@ struct Inner {
     instance: String,
     host: Host,
     doors: Mutex<Doors>,
+    /// Held by whoever ends this house: one way of ending waits for the other.
+    ending: Mutex<()>,
 }
 
 /// By which others come in.
@@ -146,9 +148,9 @@ impl House {
             .with_records(recorder.as_ref().map(|recorder| recorder.store().clone()));
         // One id for all that others know it by: whoever sees it die says so of what it held.
         let instance = recorder.as_ref().map_or_else(holder_id, |recorder| Ok(recorder.holder_id().to_owned()))?;
-        let (shared, doors) = (Arc::new(shared), Mutex::default());
+        let (shared, doors, ending) = (Arc::new(shared), Mutex::default(), Mutex::default());
         let host = Host::new(HostOptions::new(shared.clone(), instance.clone(), id));
-        let inner = Inner { shared, recorder, allowed, shares, diagnostics, on_stopped, instance, host, doors };
+        let inner = Inner { shared, recorder, allowed, shares, diagnostics, on_stopped, instance, host, doors, ending };
         let house = Self { inner: Arc::new(inner) };
         let weak = Arc::downgrade(&house.inner);
         house.inner.host.on_stop(move |stream| Self::stop(&weak, &stream));
@@ -377,6 +379,7 @@ impl House {
 
     /// Ends everything by an operator's word: every episode is interrupted. Returns how many were.
     pub fn end(&self) -> usize {
+        let _ending = self.ending();
         self.close_doors(Why::Stopped);
         let closed = self.shared().board.close_all(CloseReason::Shutdown).len();
         self.let_others_serve();
@@ -386,6 +389,7 @@ impl House {
     /// Leaves to a successor, a process that `start` starts with what it is given as its standard input: it goes on with
     /// the right to serve, the sockets, and everybody who calls. Where it cannot be started this is [`leave`](Self::leave).
     pub fn hand_over(&self, start: impl FnOnce(UnixStream) -> io::Result<()>) {
+        let _ending = self.ending();
         let (http, keeper, serving, published, socket) = {
             let mut doors = self.doors();
             doors.closed = true;
@@ -447,6 +451,7 @@ impl House {
 
     /// Leaves: finishes what is left to do within bounds.
     pub fn leave(&self) {
+        let _ending = self.ending();
         self.close_doors(Why::Moved);
         self.let_others_serve();
         self.finish();
@@ -457,6 +462,10 @@ impl House {
             recorder.compose_waiting(COMPOSE_AT_END);
             recorder.leave();
         }
+    }
+
+    fn ending(&self) -> MutexGuard<'_, ()> {
+        self.inner.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn say(&self, line: &str) {

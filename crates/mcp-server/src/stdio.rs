@@ -117,6 +117,8 @@ pub enum Ended {
     OutputClosed,
     /// TERM, INT or HUP came, or whatever else made `stop` readable.
     Stopped,
+    /// Only of a bridge: its server is gone, and this process cannot be one either.
+    Unserved,
 }
 
 /// Says why a session could not begin.

@@ -230,7 +230,8 @@ impl Store {
     /// Renames an ended log into `ended/`, which frees its key. Under the log's own lock, so that nobody renames the
     /// log that a new start has put in its place.
     pub(crate) fn retire(&self, at: &mut Appender, log: &Log) -> Result<(), StoreError> {
-        let Some(session_id) = log.session_id() else { return Ok(()) };
+        // Somebody may have begun the next one at its path, since it was found to have ended.
+        let Some(session_id) = log.session_id().filter(|_| log.end.is_some()) else { return Ok(()) };
         let ours = at.file.identity().map_err(StoreError::io("cannot read", &at.path))?;
         let named = || self.disk.identity(&at.path).map_err(StoreError::io("cannot read", &at.path));
         // Once it is renamed, its lock belongs to whoever composes its record, for as long as git takes.

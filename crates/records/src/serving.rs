@@ -121,12 +121,24 @@ impl Store {
             match self.write_whole(&file(root), &bytes, &published.instance) {
                 Ok(()) => {
                     serving.published = Some((file(root), published.instance.clone()));
+                    self.clear_asides(root);
                     return Ok(());
                 }
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
         Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// Removes what servers left that were killed while they published. Only the server publishes.
+    fn clear_asides(&self, root: &Path) {
+        let names = self.disk().names(root).unwrap_or_default();
+        let is_aside = |name: &&std::ffi::OsString| {
+            name.to_str().is_some_and(|name| name.starts_with("server.") && name.ends_with(".aside"))
+        };
+        for name in names.iter().filter(is_aside) {
+            let _ = self.disk().remove(&root.join(name));
+        }
     }
 
     /// Writes a file of the server's aside and renames it, so that nobody ever reads a half of it.

@@ -12,7 +12,7 @@ use majordomus_mcp_server::bridge::place::{self, Search};
 use majordomus_mcp_server::http::{Allowed, BindError, Bound, DEFAULT_PORT, Listen, Port};
 use majordomus_mcp_server::sharing::preamble::{Hello, Wants};
 use majordomus_mcp_server::{
-    BridgeOptions, HEAD_START, House, HouseOptions, StdioOptions, exit_within, on_standard_streams, run_bridge,
+    BridgeOptions, Ended, HEAD_START, House, HouseOptions, StdioOptions, exit_within, on_standard_streams, run_bridge,
     serve_streams,
 };
 use majordomus_records::append::holder_id;
@@ -162,7 +162,10 @@ fn serve_there(plan: Plan, store: Store) -> anyhow::Result<ExitCode> {
         if let Some(serving) = serving {
             house.adopt_all();
             // That this process is the server now is said already, and `serve status` tells where.
-            house.serve(opens.bind().map_err(io::Error::other)?, Some(serving))?;
+            let stands = opens.bind().map_err(io::Error::other).and_then(|bound| house.serve(bound, Some(serving)));
+            if let Err(error) = stands {
+                note(&format!("only this client is served: {error}"));
+            }
         }
         house.keep();
         Ok(house)
@@ -170,11 +173,11 @@ fn serve_there(plan: Plan, store: Store) -> anyhow::Result<ExitCode> {
     let place = place::find(&store, &hello, Search::default());
     let mut options = BridgeOptions::new(store, hello, Box::new(open));
     options.diagnostics = Arc::new(note);
-    let (_, house) = on_standard_streams(options.limits.patience, |streams| run_bridge(options, place, streams))?;
+    let (ended, house) = on_standard_streams(options.limits.patience, |streams| run_bridge(options, place, streams))?;
     if let Some(house) = house {
         depart(&house, &plan);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if ended == Ended::Unserved { ExitCode::from(output::FAILED) } else { ExitCode::SUCCESS })
 }
 
 fn note(line: &str) {

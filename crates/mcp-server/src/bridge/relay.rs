@@ -38,6 +38,10 @@ const GONE: &str = "the server of this checkout went away while this call was ru
 /// What a request is answered with that is one too many.
 const FULL: &str = "too many requests wait for their answers; this one was not sent, send it again when some have come";
 
+/// What a request is answered with that nobody is left to do.
+const UNSERVED: &str =
+    "the server of this checkout went away and no other one could be started; this was perhaps not done";
+
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 /// How whatever begins that a server says to a bridge and not to its client.
 const TO_BRIDGE: &[u8] = br#"{"majordomus":"#;
@@ -235,6 +239,14 @@ impl Relay {
         self.swallowed.clear();
         for unit in self.flight.give_up() {
             unit.answer(GONE, to_client);
+        }
+    }
+
+    /// Answers all that the client waits for: there is no server, and there will be none.
+    pub fn abandon(&mut self, to_client: &mut Vec<u8>) {
+        self.lost(to_client);
+        for unit in self.flight.take_all() {
+            unit.answer(UNSERVED, to_client);
         }
     }
 

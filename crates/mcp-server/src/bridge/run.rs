@@ -98,6 +98,8 @@ struct Bridge {
     server: Option<Server>,
     /// There is nothing to say about the next one.
     quiet: bool,
+    /// There is nobody who could serve, not even this process.
+    unserved: bool,
     /// This process, where it is the server.
     house: Option<House>,
     /// When a client that is served alone looks for others next.
@@ -153,6 +155,7 @@ impl Bridge {
             taken_at: None,
             server: None,
             quiet: false,
+            unserved: false,
             house: None,
             look_at: None,
             chunk: vec![0; CHUNK],
@@ -168,7 +171,7 @@ impl Bridge {
                 return ended;
             }
             if self.is_over() {
-                return Ended::InputClosed;
+                return if self.unserved { Ended::Unserved } else { Ended::InputClosed };
             }
             if more {
                 continue;
@@ -467,8 +470,10 @@ impl Bridge {
             }
             Err(error) => {
                 (self.options.diagnostics)(&format!("this client cannot be served: {error}"));
+                self.relay.abandon(self.to_client.bytes());
+                self.from_client.clear();
                 self.input_ends();
-                self.relay.lost(self.to_client.bytes());
+                self.unserved = true;
                 None
             }
         }

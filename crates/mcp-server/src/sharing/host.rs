@@ -50,7 +50,8 @@ impl Parting {
             Why::Moved => 1,
             Why::Stopped => 2,
         };
-        self.0.store(code, Ordering::Release);
+        // The first reason counts: whoever is stopped is not also moved.
+        let _ = self.0.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 

@@ -100,7 +100,7 @@ impl Server {
     pub(super) fn run(mut self) -> Ended {
         let ended = self.serve();
         match ended {
-            Ended::InputClosed => {}
+            Ended::InputClosed | Ended::Unserved => {}
             // What a bridge has sent and not been answered may have been done elsewhere.
             Ended::OutputClosed if self.parting.is_some() => {}
             Ended::OutputClosed => self.hear_out(),

@@ -214,6 +214,12 @@ impl Flight {
         gone
     }
 
+    /// Removes all that waits, in order.
+    pub(super) fn take_all(&mut self) -> VecDeque<Unit> {
+        self.size = Size::default();
+        std::mem::take(&mut self.units)
+    }
+
     fn remove(&mut self, at: usize) -> Option<Unit> {
         let unit = self.units.remove(at)?;
         self.size = self.size.minus(unit.size());

@@ -209,6 +209,19 @@ fn which_tools_may_be_called_twice_is_what_the_registry_declares() {
 }
 
 #[test]
+fn where_nobody_is_left_to_serve_everything_is_answered_once() {
+    let mut bridge = Bridge::begun();
+    bridge.calls("1", "majordomus_announce", "{}");
+    bridge.calls("2", "majordomus_episodes", "{}");
+    let mut out = Vec::new();
+    bridge.relay.abandon(&mut out);
+    let said = String::from_utf8(out).unwrap();
+    let ids: Vec<&str> = said.lines().map(|line| &line[line.find("\"id\":").unwrap() + 5..][..1]).collect();
+    assert_eq!((ids, said.matches("-32603").count()), (vec!["1", "2"], 2), "{said}");
+    assert_eq!(bridge.relay.in_flight(), 0);
+}
+
+#[test]
 fn losing_the_server_twice_answers_once() {
     let mut bridge = Bridge::begun();
     bridge.calls("1", "majordomus_announce", "{}");
