@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use majordomus_e2e::{Request, Running, Said, Server, World, initialize, majordomus};
+use majordomus_e2e::{Request, Running, Said, Server, World, initialize, install, majordomus};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -140,7 +140,7 @@ fn of_another() -> (World, Server) {
     let folder = world.folder();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let binary = folder.join("majordomus");
-    fs::copy(majordomus(), &binary).expect("the binary can be copied");
+    install(&binary);
     let everything = run(world.program("chown").args(["-R", &format!("{ANOTHER}:{ANOTHER}")]).arg(&folder));
     assert_eq!(everything.code, Some(0), "{everything:?}");
     let mut serve = another(&world, &binary);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use majordomus_e2e::{
-    Client, Dice, Record, Session, World, executable, is_stopped, majordomus, now_ms, published, reported, session_id,
+    Client, Dice, Record, Session, World, executable, install, is_stopped, now_ms, published, reported, session_id,
     state_of, until, within,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -464,7 +464,7 @@ fn the_id_of_a_request_is_the_one_that_is_answered_whatever_it_is() {
 fn installed(world: &World) -> PathBuf {
     let binary = world.folder().join("bin/majordomus");
     fs::create_dir_all(binary.parent().expect("it is in a folder")).expect("a folder can be made");
-    fs::copy(majordomus(), &binary).expect("a binary can be copied");
+    install(&binary);
     binary
 }
 

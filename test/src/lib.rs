@@ -24,7 +24,7 @@ pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, s
 pub use crowd::{Listening, Told, is_stopped, told_in, worked};
 pub use http::{Connection, Events, Reply, Request};
 pub use place::{executable, named_pipe};
-pub use program::{built, cargo_environment, majordomus, root};
+pub use program::{built, cargo_environment, install, majordomus, root};
 pub use record::Record;
 pub use running::{Running, Said, run_at_once};
 pub use server::{REVISION, Server, Session, address, initialize, negotiated, published};

@@ -62,3 +62,15 @@ pub fn cargo_environment() -> Vec<(&'static str, PathBuf)> {
         .map(|(name, below)| (name, std::env::var_os(name).map_or_else(|| home.join(below), PathBuf::from)))
         .collect()
 }
+
+/// Copies the released binary to where it is to be run from.
+///
+/// Another process does it: a child that another test starts while this one writes would keep the file open for writing,
+/// and what is written cannot be run.
+///
+/// # Panics
+/// Where it cannot be copied.
+pub fn install(to: &Path) {
+    let copied = Command::new("cp").arg(majordomus()).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the binary cannot be copied to {}", to.display());
+}

@@ -90,14 +90,14 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
                 return Place::Alone { why: MUTE.into() };
             }
             // Not all the time for one question: the lock may be given back meanwhile.
-            let left = until.saturating_duration_since(Instant::now()).clamp(PAUSE, slice);
-            slice *= 2;
+            let left = until.saturating_duration_since(Instant::now()).max(PAUSE).min(slice);
             match ask(&socket, hello, left) {
                 Ok(Answer::Served(stream, instance)) => return Place::Theirs { stream, socket, instance },
                 Ok(Answer::Refused(Refused::Format, message)) => return Place::Alone { why: message },
                 // The one that is about to end gives the lock back, and a copied file is soon written anew.
                 Ok(Answer::Refused(Refused::Stopping | Refused::Checkout, message)) => why = message,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    slice = slice.saturating_mul(2);
                     why = MUTE.into();
                 }
                 // It has just gone, or has not published yet.

@@ -114,8 +114,8 @@ struct Server {
     queue: Queue,
     /// Where it answers and which it is, for one that is another process.
     theirs: Option<(PathBuf, String)>,
-    /// Nothing more is sent to it.
-    shut: bool,
+    /// Since when nothing more is sent to it.
+    shut: Option<Duration>,
     why: Option<Why>,
     /// When it last said something, or was last shown to be there.
     heard: Duration,
@@ -137,6 +137,14 @@ struct Woken {
     output_broken: bool,
     server: bool,
     probe: bool,
+}
+
+impl Server {
+    /// Says that nothing more comes.
+    fn shut(&mut self, now: Duration) {
+        self.shut = Some(now);
+        let _ = rustix::net::shutdown(&self.end, rustix::net::Shutdown::Write);
+    }
 }
 
 impl Bridge {
@@ -216,7 +224,7 @@ impl Bridge {
                 }
             }
             let Some(server) = &mut self.server else { return false };
-            if server.queue.waiting() > self.options.limits.queue_bytes || server.shut {
+            if server.queue.waiting() > self.options.limits.queue_bytes || server.shut.is_some() {
                 return false;
             }
             match self.from_client.next() {
@@ -258,10 +266,7 @@ impl Bridge {
         let done = self.input_ended && self.from_client.is_done();
         if let Some(server) = &mut self.server {
             match server.queue.flush(&server.end) {
-                Flush::Done if done && !server.shut => {
-                    server.shut = true;
-                    let _ = rustix::net::shutdown(&server.end, rustix::net::Shutdown::Write);
-                }
+                Flush::Done if done && server.shut.is_none() => server.shut(self.clock.awake()),
                 // What it has said before it went is still read.
                 Flush::Done | Flush::Waits(_) | Flush::Gone(_) => {}
             }
@@ -269,11 +274,20 @@ impl Bridge {
         None
     }
 
-    /// Whether the client has gone, everything is answered and the answers are written. The server sees by itself that
-    /// the connection goes.
+    /// Whether the client has gone, everything is answered and the answers are written. The server has a moment to let the
+    /// client go, so that whoever starts another one finds nobody there.
     fn is_over(&self) -> bool {
-        let handed_over = self.server.as_ref().is_none_or(|server| server.shut) && self.relay.in_flight() == 0;
+        let handed_over = match self.over_at() {
+            Some(at) => self.clock.awake() >= at,
+            None => self.server.is_none() && self.relay.in_flight() == 0,
+        };
         self.input_ended && self.from_client.is_done() && handed_over && self.to_client.waiting() == 0
+    }
+
+    /// Until when the server has time to let the client go, once nothing else is waited for.
+    fn over_at(&self) -> Option<Duration> {
+        let shut = self.server.as_ref()?.shut.filter(|_| self.relay.in_flight() == 0)?;
+        Some(shut + self.options.limits.leave)
     }
 
     fn wait(&self, now: Duration) -> Woken {
@@ -299,7 +313,8 @@ impl Bridge {
                 polled.push(PollFd::new(&probe.answer, PollFlags::IN));
             }
         }
-        let due = [self.doubt_at(), self.look_at, self.taken_at.map(|at| at + self.options.limits.stall)];
+        let due =
+            [self.doubt_at(), self.look_at, self.over_at(), self.taken_at.map(|at| at + self.options.limits.stall)];
         let due = due.into_iter().flatten().min();
         let timeout = due.map(|due| due.saturating_sub(now).max(Duration::from_millis(1)));
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
@@ -448,7 +463,7 @@ impl Bridge {
             lines: Lines::new(usize::MAX),
             queue: Queue::default(),
             theirs,
-            shut: false,
+            shut: None,
             why: None,
             heard: self.clock.awake(),
             probe: None,
@@ -559,16 +574,15 @@ impl Bridge {
         let _ = self.to_client.flush(&self.output);
     }
 
-    /// Says that nothing more comes, and hears the server out, at most for `limit`: where the connection goes before, what
+    /// Says that nothing more comes, and hears the server out until it has let the client go, at most for `limit`: where the connection goes before, what
     /// it has not read yet is not done.
     fn finish(&mut self, limit: Duration) {
         let until = self.clock.awake() + limit;
         if let Some(server) = &mut self.server {
             let _ = server.queue.flush(&server.end);
-            let _ = rustix::net::shutdown(&server.end, rustix::net::Shutdown::Write);
-            server.shut = true;
+            server.shut(self.clock.awake());
         }
-        while self.relay.in_flight() > 0 {
+        while self.server.is_some() {
             let left = until.saturating_sub(self.clock.awake());
             let Some(server) = self.server.as_ref().filter(|_| !left.is_zero()) else { break };
             let timeout = Timespec::try_from(left).ok();
