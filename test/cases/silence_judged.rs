@@ -21,9 +21,9 @@ fn without_a_server_a_command_ends_at_most_ten_of_those_that_are_past_their_time
         episodes.iter().all(|one| one["last_activity_seconds_ago"].as_u64() >= Some(1)).then_some(())
     });
     assert_eq!(world.record_files().len(), 0, "a day is not over");
-    world.run(&["episodes", "--idle-seconds", "1"]);
+    let _ = world.run(&["episodes", "--idle-seconds", "1"]);
     assert_eq!(world.record_files().len(), 10);
-    world.run(&["episodes", "--idle-seconds", "1"]);
+    let _ = world.run(&["episodes", "--idle-seconds", "1"]);
     assert_eq!(world.record_files().len(), 12);
     assert!(world.records().iter().all(|record| record.end() == ("interrupted", "expired", "reaper")));
 }
@@ -40,7 +40,7 @@ fn while_a_server_has_the_checkout_no_command_judges_and_a_hook_never_does() {
         let episodes = listed["episodes"].as_array()?;
         episodes.iter().all(|one| one["last_activity_seconds_ago"].as_u64() >= Some(2)).then_some(())
     });
-    world.run(&["sessions", "list", "--idle-seconds", "1"]);
+    let _ = world.run(&["sessions", "list", "--idle-seconds", "1"]);
     assert_eq!(world.record_files().len(), 0, "the server is the one to judge");
     server.ping();
     assert_eq!(server.lose().code, Some(0));
@@ -48,6 +48,6 @@ fn while_a_server_has_the_checkout_no_command_judges_and_a_hook_never_does() {
     let payload = serde_json::json!({ "session_id": "another", "source": "startup" });
     world.hook("start", &payload);
     assert_eq!(world.record_files().len(), 0, "a hook touches only its own");
-    world.run(&["episodes", "--idle-seconds", "1"]);
+    let _ = world.run(&["episodes", "--idle-seconds", "1"]);
     assert_eq!(world.record_files().len(), 2);
 }

@@ -111,6 +111,7 @@ fn count(folder: &Path) -> Result<Vec<(&'static str, String)>> {
         again: false,
         carrier: None,
         took_over: false,
+        repeated: false,
         ago: Duration::ZERO,
     });
     ensure!(report.line.contains(" opened at "), "a start opened nothing: {}", report.line);

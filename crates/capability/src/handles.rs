@@ -337,6 +337,10 @@ impl Handles {
                 carrier: None,
             };
             if let Err(error) = board.attach_with(request) {
+                if let BoardError::HeldByOther { peer, .. } = error {
+                    // As on the server that had minted it: somebody has attached since.
+                    return Err(gone(Some(peer)));
+                }
                 if !matches!(error, BoardError::NotFound { .. }) {
                     return Err(error.into());
                 }
@@ -382,10 +386,10 @@ fn unknown() -> Refusal {
         .hint("attach again under the same external_id, without episode_handle; that resumes the episode")
 }
 
-/// Says that a handle's episode is over.
+/// Says that a handle's episode is over, as far as this server can tell: another one may have it.
 pub(crate) fn ended() -> Refusal {
     Refusal::new(Code::NotFound, "the episode of this episode_handle has ended")
-        .hint("attach again without episode_handle to go on with a new episode")
+        .hint("attach again without episode_handle to go on; if a client at another server has it, that takes it over")
 }
 
 fn gone(by: Option<PeerId>) -> Refusal {

@@ -131,7 +131,8 @@ impl EpisodeBoard {
     /// Gives the peer the episode under that id.
     ///
     /// A new id opens an episode; a detached one is resumed; one that another peer holds is taken over; attaching again
-    /// to what the peer holds changes nothing, but with a new handle it is one more attachment. What the peer held under
+    /// to what the peer holds changes nothing, unless the driver finds that it is another process's by now, but with a new
+    /// handle it is one more attachment. What the peer held under
     /// another id is detached. Whom an earlier server knew ([`AttachRequest::again`]) goes on where it was: that is no
     /// attachment, opens nothing and takes nothing over. By its carrier alone it comes back without a word of its client's,
     /// so that this is no evidence either.
@@ -172,7 +173,10 @@ impl EpisodeBoard {
                     match self.ask(call)? {
                         Completion::Ended(closed) => ended = Some(closed.episode),
                         Completion::Kept(episode) => return Err(BoardError::NotRecorded { line: episode.repository }),
-                        Completion::NotOver(..) | Completion::Opened { .. } | Completion::Told => {}
+                        Completion::NotOver(..)
+                        | Completion::Gone(_)
+                        | Completion::Opened { .. }
+                        | Completion::Told => {}
                     }
                 }
                 Attach::Seated(seated) => {
@@ -314,6 +318,12 @@ impl EpisodeBoard {
         episodes
     }
 
+    /// The keys of all episodes on the board, in no order.
+    #[must_use]
+    pub fn keys(&self) -> Vec<EpisodeKey> {
+        self.shared.lock().keys()
+    }
+
     /// The episode that the peer holds, or that is its own and shown as detached since it was silent.
     #[must_use]
     pub fn of_peer(&self, peer: &Peer) -> Option<ConnectionEpisode> {
@@ -337,7 +347,7 @@ impl EpisodeBoard {
             Completion::Ended(Closed { episode, .. }) => {
                 Err(BoardError::NotFound { key: EpisodeKey::new(&episode.provider, &episode.external_id)? })
             }
-            Completion::Kept(_) | Completion::NotOver(..) | Completion::Told => {
+            Completion::Kept(_) | Completion::NotOver(..) | Completion::Gone(_) | Completion::Told => {
                 unreachable!("an opening is answered as one")
             }
         }
@@ -373,8 +383,11 @@ impl EpisodeBoard {
                         Completion::NotOver(_, episode) if reason == CloseReason::Expired => {
                             return Ok(Ended::Kept(episode));
                         }
-                        // It had seemed to have expired; now the reason that was asked for counts.
-                        Completion::NotOver(..) | Completion::Opened { .. } | Completion::Told => {}
+                        // It had seemed to have expired; now the reason that was asked for counts, or it is not here.
+                        Completion::NotOver(..)
+                        | Completion::Gone(_)
+                        | Completion::Opened { .. }
+                        | Completion::Told => {}
                     }
                 }
             }

@@ -52,6 +52,9 @@ pub struct Opening {
     /// Whether it was taken from another connection of this process that still held it. Of those the board knows better
     /// than the repository who does.
     pub took_over: bool,
+    /// Whether the connection holds it already by what this process knows, and asks once more: nothing is to be written
+    /// unless somebody else has it by now.
+    pub repeated: bool,
     /// How long before now its client was last heard: a call that is tried again is no evidence.
     pub ago: Duration,
 }
@@ -76,8 +79,8 @@ pub struct Closing {
 pub struct Judged {
     /// The grace, or how long silence may last.
     pub limit: Duration,
-    /// How long before now its connection or last stream was seen to go, where the length is counted from that and not
-    /// from the last evidence.
+    /// How long before now its connection or last stream was seen to go, less what was excused, where the length is counted
+    /// from that and not from the last evidence.
     pub since_loss: Option<Duration>,
 }
 
@@ -86,7 +89,7 @@ pub struct Judged {
 pub struct Seen {
     /// Which episode.
     pub key: EpisodeKey,
-    /// Which connection of this process holds or held it.
+    /// Which connection of this process holds or held it; `None` only to ask whether it still waits for anybody here.
     pub peer: Option<PeerId>,
     /// How long before now the last evidence was.
     pub ago: Duration,
@@ -99,7 +102,7 @@ pub struct Left {
     pub key: EpisodeKey,
     /// Which connection of this process held it.
     pub peer: PeerId,
-    /// How long before now: its grace runs from then.
+    /// How long before now, less what was excused: its grace runs from then.
     pub ago: Duration,
 }
 
@@ -110,7 +113,10 @@ pub enum Outcome {
     Recorded,
     /// There is nothing to record, now or later: no repository, or nothing open under that key.
     Nothing,
-    /// Only for an opening by whom an earlier server knew: that episode is over, or somebody else has attached since.
+    /// Only for a repeated opening: it is this connection's still, and nothing was written.
+    Unchanged,
+    /// It is no more this board's to speak of. For an opening by whom an earlier server knew: that episode is over, or
+    /// somebody else has attached since. For [`CloseReason::Expired`]: a connection to another process holds it.
     Gone,
     /// It could not be recorded; the board keeps the episode, says so, and asks again.
     Failed,
@@ -152,13 +158,21 @@ pub trait EpisodeDriver: Send + Sync {
     fn close(&self, closing: &Closing) -> Report;
 
     /// Notes evidence, and that the episode is held; called from the board's deadline list at most once per interval
-    /// and episode, once when a connection goes, and at once where one that was told to be gone is not. Best effort:
-    /// nothing is reported.
-    fn seen(&self, _seen: &Seen) {}
+    /// and episode, once when a connection goes, and at once where one that was told to be gone is not. Best effort.
+    ///
+    /// Returns whether the episode is still that connection's, as far as is known. Where it is not, because it is over or
+    /// was attached through another process, the board forgets it: whoever it believed to hold it has lost it.
+    fn seen(&self, _seen: &Seen) -> bool {
+        true
+    }
 
     /// Notes that a connection has let the episode go; undone by the next [`open`](Self::open) or [`seen`](Self::seen)
-    /// of that key. Called after all evidence up to then. Best effort: nothing is reported.
-    fn left(&self, _left: &Left) {}
+    /// of that key. Called after all evidence up to then, and once more where a gap was excused since. Best effort.
+    ///
+    /// Returns what [`seen`](Self::seen) does.
+    fn left(&self, _left: &Left) -> bool {
+        true
+    }
 }
 
 /// A driver that records nothing: the board without a repository behind it.

@@ -151,8 +151,10 @@ impl Machine {
         let entry = self.entries.of(slot);
         let holds = entry.holder == Some(wish.peer);
         let overdue = self.overdue(slot, self.counted());
-        let answered = matches!(entry.record, Record::Recorded | Record::Nothing);
-        if holds && !overdue && answered && wish.handle.is_none() {
+        let answered = wish.handle.is_none() && matches!(entry.record, Record::Recorded | Record::Nothing);
+        // Whoever asks once more for what is recorded may have lost it to another process without having been told.
+        let asks = entry.record == Record::Recorded && !wish.again;
+        if holds && !overdue && answered && !asks {
             return Ok(self.hold_on(slot, wish, now));
         }
         if entry.call.is_some() {
@@ -165,6 +167,9 @@ impl Machine {
             // Only what is overdue or has its reason already comes here, so the reason given does not count.
             self.unseat(slot, Some(wish.peer));
             return Ok(Attach::CloseFirst(self.begin_close(slot, CloseReason::Expired, Asked::default())));
+        }
+        if holds && answered {
+            return Ok(self.repeat(slot, wish));
         }
         if holds {
             return Ok(self.sit_again(slot, wish, now));
@@ -330,7 +335,8 @@ impl Machine {
         entry.takeover = takeover;
         entry.wait = None;
         let carrier = wish.carrier.clone();
-        entry.joining = Joining { handle: None, again: wish.again, carrier, took_over: takeover.is_some() };
+        let took_over = takeover.is_some();
+        entry.joining = Joining { again: wish.again, carrier, took_over, ..Joining::default() };
         self.sit(slot, wish, !wish.again, now);
         // The opening first: somebody waits for it.
         let open = self.begin_open(slot, false);
@@ -340,6 +346,20 @@ impl Machine {
         });
         let taken_over_from = takeover.map(|takeover| takeover.from);
         Attach::Seated(Box::new(Seated { open, taken_over_from, left }))
+    }
+
+    /// Asks the driver whether the peer has what it seems to hold. Until it answers, and where nothing has changed, that is
+    /// a message like any other.
+    fn repeat(&mut self, slot: u32, wish: &Wish) -> Attach {
+        self.touch_held(wish.peer);
+        let entry = self.entries.of_mut(slot);
+        entry.joining = Joining { carrier: wish.carrier.clone(), repeated: true, ..Joining::default() };
+        if wish.client.is_some() {
+            entry.client.clone_from(&wish.client);
+        }
+        entry.owe_nothing();
+        let open = self.begin_open(slot, false);
+        Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None }))
     }
 
     /// Seats the peer once more at what it holds: an opening that failed is tried again, or a handle was minted.
@@ -385,9 +405,9 @@ impl Machine {
         let peer = entry.last_holder.expect("only an episode that was attached in this process is opened");
         entry.record = Record::Asked;
         entry.retry_at = None;
-        let Joining { handle, again, carrier, took_over } = entry.joining.clone();
-        let client = entry.client.clone();
-        let opening = Opening { key: entry.key.clone(), peer, client, handle, again, carrier, took_over, ago };
+        let Joining { handle, again, carrier, took_over, repeated } = entry.joining.clone();
+        let (key, client) = (entry.key.clone(), entry.client.clone());
+        let opening = Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago };
         self.begin(slot, Work::Open(opening), background)
     }
 

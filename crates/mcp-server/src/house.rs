@@ -21,7 +21,9 @@ use majordomus_episodes_core::peers::PeerBoard;
 use majordomus_episodes_core::{CloseReason, EpisodeDriver};
 use majordomus_records::append::holder_id;
 use majordomus_records::checkout::NotInGit;
+use majordomus_records::recovery::Judges;
 use majordomus_records::serving::FORMAT;
+use majordomus_records::state::key_hash;
 use majordomus_records::store::Silence;
 use majordomus_records::{Checkout, Policy, Published, RecordDriver, Serving, Store, StoreError, Unrecorded};
 
@@ -268,9 +270,12 @@ impl House {
     }
 
     /// Finishes what others have left. Silence is judged by one process at a time: the checkout's server, where there is
-    /// one.
+    /// one; and what is on its board by that.
     fn sweep(&self, store: &Store) -> Vec<String> {
         let judges = self.is_found() || !store.is_served();
+        let on_board: HashSet<String> = self.shared().board.keys().iter().map(key_hash).collect();
+        let on_board = |key: &str| on_board.contains(key);
+        let judges = if judges { Judges::AllBut(&on_board) } else { Judges::Nothing };
         store.sweep_as(judges, SWEEP).troubles
     }
 
@@ -488,3 +493,6 @@ impl fmt::Debug for House {
         f.debug_struct("House").field("instance", &self.inner.instance).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -205,8 +205,9 @@ impl Session {
                  here no longer counts as its activity. If that was not you, attach again with an external_id that \
                  belongs to this conversation alone."
             ),
-            Touch::Lost { by: None } => "This session's episode was ended from elsewhere; call \
-                 majordomus_session_attach again to go on with a new one."
+            Touch::Lost { by: None } => "This session's episode has ended, or a client at another server took it over; \
+                 what happens here no longer counts as its activity. Call majordomus_session_attach again to go on, with \
+                 an external_id that belongs to this conversation alone."
                 .into(),
         };
         self.note(notice);

@@ -112,6 +112,8 @@ pub struct Event<'a> {
     pub carrier: Option<&'a str>,
     /// Whether it was taken from another connection of this process that still held it.
     pub took_over: bool,
+    /// Whether a connection asks once more for what its process believes it has.
+    pub repeated: bool,
     /// Whether an operator asked for the end.
     pub by_operator: bool,
     /// How long ago this process last saw the client at work, where it knows better than the log.
@@ -150,6 +152,7 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
         again: false,
         carrier: None,
         took_over: false,
+        repeated: false,
         by_operator: false,
         last_evidence_ago: None,
         judged: None,
@@ -219,6 +222,7 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
                 again: event.again,
                 carrier: event.carrier,
                 took_over: event.took_over,
+                repeated: event.repeated,
                 ago: event.last_evidence_ago.unwrap_or_default(),
             };
             if joining.is_resume {

@@ -15,8 +15,9 @@ use crate::capture::{self, CaptureError, Captured, Event};
 use crate::clock::rfc3339;
 use crate::ending::EndedAs;
 use crate::holder::Holder;
+use crate::joining::Whose;
 use crate::state::key_hash;
-use crate::store::{Store, StoreError};
+use crate::store::{Silence, Store, StoreError};
 
 /// Records a server's episodes into its checkout, by the same function that the command runs.
 pub struct RecordDriver {
@@ -77,6 +78,16 @@ impl RecordDriver {
         }
     }
 
+    /// Says no more of an episode that is not this process's.
+    fn forget(&self, key: &EpisodeKey) {
+        self.holder.forget(&self.store.now(), &key_hash(key));
+    }
+
+    /// Whether an episode that another process's client has left still waits for it.
+    fn waits(&self, key: &EpisodeKey) -> bool {
+        self.store.find(key).map_or(true, |open| open.is_some_and(|open| open.silence != Silence::Held))
+    }
+
     fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,6 +108,7 @@ impl RecordDriver {
             again: with.again,
             carrier: with.carrier,
             took_over: with.took_over,
+            repeated: with.repeated,
             by_operator: with.by_operator,
             last_evidence_ago: with.last_evidence_ago,
             judged: with.judged,
@@ -104,17 +116,20 @@ impl RecordDriver {
         match capture::record(&self.store, &event) {
             Ok(captured) => {
                 let line = capture::report(&event, &captured);
-                self.follow(captured, line)
+                self.follow(captured, line, with.reason)
             }
             Err(error @ StoreError::Gone) => Report { outcome: Outcome::Gone, ..failed(&error.into()) },
             Err(error) => failed(&error.into()),
         }
     }
 
-    fn follow(&self, captured: Captured, line: String) -> Report {
+    fn follow(&self, captured: Captured, line: String, reason: Option<CloseReason>) -> Report {
         match captured {
             Captured::Joined(joined) => {
                 self.waiting().extend(joined.ended);
+                if joined.unchanged {
+                    return Report { line, outcome: Outcome::Unchanged, known: None };
+                }
                 let known = Known {
                     opened_at: rfc3339(joined.opened_ms),
                     attachments: Some(joined.attachments),
@@ -136,6 +151,9 @@ impl RecordDriver {
                 Report { line, outcome: Outcome::Nothing, known: None }
             }
             Captured::Ended(EndedAs::NotOver(left)) => Report { line, outcome: Outcome::NotOver(left), known: None },
+            Captured::Ended(EndedAs::HeldElsewhere) if reason == Some(CloseReason::Expired) => {
+                Report { line, outcome: Outcome::Gone, known: None }
+            }
             Captured::Ended(EndedAs::HeldElsewhere) => Report { line, outcome: Outcome::Nothing, known: None },
         }
     }
@@ -149,6 +167,7 @@ struct With<'a> {
     again: bool,
     carrier: Option<&'a str>,
     took_over: bool,
+    repeated: bool,
     reason: Option<CloseReason>,
     by_operator: bool,
     last_evidence_ago: Option<Duration>,
@@ -164,6 +183,7 @@ impl EpisodeDriver for RecordDriver {
             again: opening.again,
             carrier: opening.carrier.as_deref(),
             took_over: opening.took_over,
+            repeated: opening.repeated,
             last_evidence_ago: Some(opening.ago),
             ..With::default()
         };
@@ -180,26 +200,39 @@ impl EpisodeDriver for RecordDriver {
         };
         let report = self.run(&closing.key, EventKind::End, with);
         // Also where somebody else has ended it: what this process says of it is asked for by nobody.
-        if matches!(report.outcome, Outcome::Recorded | Outcome::Nothing) {
-            self.holder.forget(&self.store.now(), &key_hash(&closing.key));
+        if matches!(report.outcome, Outcome::Recorded | Outcome::Nothing | Outcome::Gone) {
+            self.forget(&closing.key);
         }
         report
     }
 
-    fn seen(&self, seen: &Seen) {
-        let Some(peer) = seen.peer else { return };
-        // Evidence that cannot be written now is in the next line; nothing waits for it.
-        let ours = self.store.seen(&seen.key, (self.holder.id(), peer.number()), seen.ago).unwrap_or(false);
-        if ours && !self.holder.holds(&key_hash(&seen.key)) {
-            // Where this cannot be written, others still judge by the evidence.
-            let _ = self.store.hold(&self.holder, self.store.state().preferred(), &self.store.now(), &seen.key);
+    fn seen(&self, seen: &Seen) -> bool {
+        let Some(peer) = seen.peer else { return self.waits(&seen.key) };
+        match self.store.seen(&seen.key, (self.holder.id(), peer.number()), seen.ago) {
+            Ok(Whose::Its) if !self.holder.holds(&key_hash(&seen.key)) => {
+                // Where this cannot be written, others still judge by the evidence.
+                let _ = self.store.hold(&self.holder, self.store.state().preferred(), &self.store.now(), &seen.key);
+            }
+            // Evidence that cannot be written now is in the next line; nothing waits for it.
+            Ok(Whose::Its | Whose::Beside) | Err(_) => {}
+            Ok(Whose::Others) => {
+                self.forget(&seen.key);
+                return false;
+            }
         }
+        true
     }
 
-    fn left(&self, left: &Left) {
+    fn left(&self, left: &Left) -> bool {
+        // Of one that cannot be read it is still true that this process has let it go.
+        if let Ok(Whose::Others) = self.store.whose(&left.key, (self.holder.id(), left.peer.number())) {
+            self.forget(&left.key);
+            return false;
+        }
         let now = self.store.now();
         let since = now.before(left.ago);
         self.holder.let_go(&now, &key_hash(&left.key), since, self.store.policy().own_grace());
+        true
     }
 }
 
@@ -298,6 +331,10 @@ fn understood(line: String) -> Report {
 
 impl EpisodeDriver for ToolDriver {
     fn open(&self, opening: &Opening) -> Report {
+        if opening.repeated {
+            // The command knows of no connection, so it would take this for another attach.
+            return Report { line: String::new(), outcome: Outcome::Unchanged, known: None };
+        }
         self.run(&opening.key, "start", ("source", "attach"))
     }
 

@@ -33,7 +33,7 @@ pub enum EndedAs {
     },
     /// Only for silence: somebody holds it, or there is time left.
     NotOver(Duration),
-    /// Only for a connection's end: another living connection holds it.
+    /// Only for an end by a process with connections: another process's connection holds it, and lives.
     HeldElsewhere,
 }
 
@@ -130,10 +130,13 @@ impl Store {
             }
             let line = match ending {
                 Ending::Silence { own } => match self.judge_for(own, &log, &now) {
+                    Silence::Held if own.is_some() => return Ok(EndedAs::HeldElsewhere),
                     Silence::Held => return Ok(EndedAs::NotOver(self.policy.own_grace())),
                     Silence::Waiting(left) => return Ok(EndedAs::NotOver(left)),
                     Silence::Over(judged) => {
-                        if let (Some(own), Some(connection)) = (own, log.connection.clone()) {
+                        if let (Some(own), Some(connection)) = (own, log.connection.clone())
+                            && is_of(&connection, own.holder)
+                        {
                             let ago = own.last_evidence_ago;
                             length += self.catch_up(&mut at, &mut log, &now, ago, connection)?;
                         }

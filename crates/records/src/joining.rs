@@ -39,8 +39,22 @@ pub struct Joining<'a> {
     pub carrier: Option<&'a str>,
     /// Whether it was taken from another connection of this process that still held it.
     pub took_over: bool,
+    /// Whether it is a connection that asks once more for what its process believes it has: where that is so, nothing is
+    /// written.
+    pub repeated: bool,
     /// How long ago the client showed itself, where that could not be written at once.
     pub ago: Duration,
+}
+
+/// Whose an open episode is, as its log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// That connection's: nobody has joined since.
+    Its,
+    /// A hook joined last, or another connection of the same process, which knows its own better.
+    Beside,
+    /// That of a connection to another process; or it is over.
+    Others,
 }
 
 /// What became of a start.
@@ -56,6 +70,8 @@ pub struct Joined {
     pub kept: bool,
     /// Where HEAD stood at the start.
     pub head: Option<String>,
+    /// Whether it was the connection's already, and nothing was written.
+    pub unchanged: bool,
     /// Sessions that ended on the way and wait for their records.
     pub ended: Vec<String>,
 }
@@ -145,6 +161,10 @@ impl Store {
                 line.client = joining.client.map(&mut *redact);
                 line.source = joining.source.map(redact);
             });
+            if let Some(start) = log.start.as_ref().filter(|_| joining.repeated && same) {
+                let joined = joined(&log, start.opened.session_id.clone(), true, before.ended);
+                return Ok(Joined { unchanged: true, ..joined });
+            }
             if let Some(start) = &log.start {
                 // What was written by a call that could not tell so is not written again; whoever was elsewhere
                 // meanwhile and comes back over the same connection is younger than that.
@@ -275,22 +295,41 @@ impl Store {
         self.start_after(key, witness, joining, before).map(Marked::In)
     }
 
-    /// Notes that a connection's client was at work `ago`; tells whether the episode is open and that connection's.
+    /// Notes that a connection's client was at work `ago`, unless the episode is not its; tells whose it is.
     /// Not made durable on its own: a process that is killed leaves it, a loss of power may take it.
     ///
     /// # Errors
-    /// [`StoreError`] where it could not be written.
-    pub fn seen(&self, key: &EpisodeKey, connection: (&str, u64), ago: Duration) -> Result<bool, StoreError> {
-        let Some(mut at) = self.open_for_append(key, false)? else { return Ok(false) };
-        let (log, _) = read(&mut at, Part::Ends)?;
+    /// [`StoreError`] where it could not be read or written.
+    pub fn seen(&self, key: &EpisodeKey, connection: (&str, u64), ago: Duration) -> Result<Whose, StoreError> {
+        let Some(mut at) = self.open_for_append(key, false)? else { return self.of_nobody_here() };
         let connection = format!("{}-{}", connection.0, connection.1);
-        if log.start.is_none() || log.end.is_some() || log.connection.as_deref() != Some(&connection) {
-            return Ok(false);
+        let (log, whose) = read_whose(&mut at, &connection)?;
+        if whose != Whose::Its {
+            return Ok(whose);
         }
         let mut line = self.line(Kind::Seen, self.now().before(ago), Witness::Connection)?;
-        line.connection = Some(connection);
-        at.file.append(&line.to_bytes()).map_err(StoreError::io("cannot write", &at.path))?;
-        Ok(true)
+        // Evidence that was written late, by whoever joined last, may be younger than this.
+        if log.silent_for(&line.stamp).is_some_and(|since| since > Duration::ZERO) {
+            line.connection = Some(connection);
+            at.file.append(&line.to_bytes()).map_err(StoreError::io("cannot write", &at.path))?;
+        }
+        Ok(Whose::Its)
+    }
+
+    /// Tells whose the episode of a key is, as a connection sees it.
+    ///
+    /// # Errors
+    /// [`StoreError`] where its log could not be read.
+    pub fn whose(&self, key: &EpisodeKey, connection: (&str, u64)) -> Result<Whose, StoreError> {
+        let Some(mut at) = self.open_for_append(key, false)? else { return self.of_nobody_here() };
+        let (_, whose) = read_whose(&mut at, &format!("{}-{}", connection.0, connection.1))?;
+        Ok(whose)
+    }
+
+    /// What is to be said of an episode without a log: it is over, unless the checkout itself has gone from here.
+    fn of_nobody_here(&self) -> Result<Whose, StoreError> {
+        self.demand_checkout()?;
+        Ok(Whose::Others)
     }
 
     /// Puts what stands in the way of joining aside: a log that has ended, or one whose time is over. Tells whether
@@ -327,6 +366,25 @@ impl Store {
     }
 }
 
+/// Reads a log to see whose it is: whole, as the last joiner may stand anywhere between its ends.
+fn read_whose(at: &mut Appender, connection: &str) -> Result<(Log, Whose), StoreError> {
+    let (log, _) = read(at, Part::Whole)?;
+    let whose = whose(&log, connection);
+    Ok((log, whose))
+}
+
+fn whose(log: &Log, connection: &str) -> Whose {
+    match log.connection.as_deref() {
+        _ if log.start.is_none() || log.end.is_some() => Whose::Others,
+        None => Whose::Beside,
+        Some(last) if last == connection => Whose::Its,
+        Some(last) => {
+            let same = connection.rsplit_once('-').is_some_and(|(holder, _)| is_of(last, holder));
+            if same { Whose::Beside } else { Whose::Others }
+        }
+    }
+}
+
 /// What was put aside before an episode could be joined.
 #[derive(Default)]
 struct Before {
@@ -341,6 +399,7 @@ fn joined(log: &Log, session_id: String, kept: bool, ended: Vec<String>) -> Join
         opened_ms: start.map_or(0, |start| start.stamp.wall_ms),
         attachments: log.attachments,
         kept,
+        unchanged: false,
         head: start.and_then(|start| start.at.head.clone()),
         ended,
     }

@@ -168,7 +168,9 @@ impl Log {
                 }
                 let same = line.connection.is_some() && line.connection == self.connection
                     || line.carrier.is_some() && line.carrier == self.carrier;
-                if !line.again && (line.handle.is_some() || !same) {
+                // A handle that stands there already was written by a call that could not tell so.
+                let is_minted = line.handle.as_ref().is_some_and(|handle| !self.handles.contains(handle));
+                if !line.again && (is_minted || !same) {
                     self.attachments = self.attachments.saturating_add(1);
                     self.take_overs += u32::from(line.took_over);
                     if line.handle.is_none() {

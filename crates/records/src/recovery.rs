@@ -30,22 +30,47 @@ pub struct Swept {
     pub troubles: Vec<String>,
 }
 
+/// Whose silence a sweep judges by the logs.
+#[derive(Clone, Copy)]
+pub enum Judges<'a> {
+    /// Nobody's: that is for the checkout's server.
+    Nothing,
+    /// Everybody's.
+    All,
+    /// Everybody's but what this says is on the server's own board, by the key's hash ([`key_hash`]): the board judges that,
+    /// and what it has excused the logs do not know.
+    AllBut(&'a dyn Fn(&str) -> bool),
+}
+
+impl Judges<'_> {
+    fn are_for(self, log: &Log) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::All => true,
+            Self::AllBut(on_board) => log.start.as_ref().is_some_and(|start| !on_board(&start.opened.key)),
+        }
+    }
+}
+
 impl Store {
     /// Ends what is past its time, unless that is for the checkout's server to judge, and composes what waits, at most
     /// [`AT_MOST`] of each and for at most `limit` in all. Trouble with one episode, or with a folder, keeps nothing else
     /// from being finished.
     pub fn sweep(&self, limit: Duration) -> Swept {
-        self.sweep_as(!self.is_served(), limit)
+        let judges = if self.is_served() { Judges::Nothing } else { Judges::All };
+        self.sweep_as(judges, limit)
     }
 
-    /// The same by a process that knows whether it is for it to judge silence: one at a time does, the server or,
-    /// without one, whatever command is run.
-    pub fn sweep_as(&self, judging: bool, limit: Duration) -> Swept {
+    /// The same by a process that knows what of silence it is for it to judge: one at a time does, the server or, without
+    /// one, whatever command is run.
+    pub fn sweep_as(&self, judges: Judges<'_>, limit: Duration) -> Swept {
         let until = Instant::now() + limit;
         let mut swept = Swept::default();
-        self.sweep_here(judging, until, &mut swept);
+        self.sweep_here(judges, until, &mut swept);
+        // What a board has is of this checkout.
+        let there = if let Judges::AllBut(_) = judges { Judges::All } else { judges };
         for orphan in self.orphans() {
-            orphan.sweep_here(judging, until, &mut swept);
+            orphan.sweep_here(there, until, &mut swept);
         }
         swept
     }
@@ -69,14 +94,12 @@ impl Store {
             .collect()
     }
 
-    fn sweep_here(&self, judging: bool, until: Instant, swept: &mut Swept) {
+    fn sweep_here(&self, judges: Judges<'_>, until: Instant, swept: &mut Swept) {
         match self.open_logs() {
             Ok((open, ended)) => {
                 self.clear_up_holders(&open);
                 self.put_aside(&ended, swept);
-                if judging {
-                    self.expire_overdue(open, swept);
-                }
+                self.expire_overdue(open, judges, swept);
             }
             Err(error) => swept.troubles.push(with_causes(&error)),
         }
@@ -93,9 +116,9 @@ impl Store {
         }
     }
 
-    fn expire_overdue(&self, open: Vec<OpenEpisode>, swept: &mut Swept) {
-        let mut over: Vec<OpenEpisode> =
-            open.into_iter().filter(|open| matches!(open.silence, Silence::Over(_))).collect();
+    fn expire_overdue(&self, open: Vec<OpenEpisode>, judges: Judges<'_>, swept: &mut Swept) {
+        let is_over = |open: &OpenEpisode| matches!(open.silence, Silence::Over(_)) && judges.are_for(&open.log);
+        let mut over: Vec<OpenEpisode> = open.into_iter().filter(is_over).collect();
         over.sort_by_key(|open| std::cmp::Reverse(open.silent_for));
         for open in over {
             if swept.expired.len() == AT_MOST {

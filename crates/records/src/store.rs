@@ -341,6 +341,11 @@ impl Store {
         self.open_in(self.state.roots(), key, create)
     }
 
+    pub(crate) fn demand_checkout(&self) -> Result<(), StoreError> {
+        let git = &self.checkout.common_dir;
+        std::fs::metadata(git).map(drop).map_err(StoreError::io("cannot find", git))
+    }
+
     /// The same in some of the state folders.
     pub(crate) fn open_in(
         &self,
@@ -361,8 +366,7 @@ impl Store {
             return refused.map_or(Ok(None), Err);
         }
         // A checkout that was moved or removed under a server is not begun anew where it was.
-        let git = &self.checkout.common_dir;
-        std::fs::metadata(git).map_err(StoreError::io("cannot find", git))?;
+        self.demand_checkout()?;
         for root in roots {
             let path = state::open_log(root, key);
             let made =

@@ -241,6 +241,21 @@ fn a_handle_of_an_earlier_server_is_good() {
 }
 
 #[test]
+fn a_handle_of_an_earlier_server_whose_episode_a_connection_has_is_told_as_there() {
+    let world = World::new();
+    let peer = world.peer();
+    world.answer_as(&peer, "episodes.attach", &json!({"external_id": "a"}));
+    // What was attached since has not reached the log that the handle was read from.
+    let token = restored(&world, "a");
+    for _ in 0..2 {
+        let (status, message) = world.refused("episodes.list", Some(&token), &json!({}));
+        assert_eq!(status, 409);
+        assert!(message.ends_with("was taken over by p1"), "{message}");
+    }
+    assert_eq!(world.shared.peers.list().len(), 1, "it leaves no peer behind");
+}
+
+#[test]
 fn no_more_handles_are_restored_than_are_known_at_once() {
     let world = World::with_handles(2);
     let hashes: Vec<String> = (0..3).map(|_| Handles::mint().unwrap().hash).collect();

@@ -15,7 +15,9 @@ use crate::place::repository;
 fn open(driver: &dyn EpisodeDriver, peer: &Peer, id: &str) -> Report {
     let key = EpisodeKey::new("generic", id).unwrap();
     let (peer, ago) = (peer.id(), Duration::ZERO);
-    driver.open(&Opening { key, peer, client: None, handle: None, again: false, carrier: None, took_over: false, ago })
+    let (client, handle, carrier) = (None, None, None);
+    let (again, took_over, repeated) = (false, false, false);
+    driver.open(&Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago })
 }
 
 fn close(driver: &dyn EpisodeDriver, id: &str, reason: CloseReason) -> Report {

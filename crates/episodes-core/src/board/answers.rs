@@ -99,9 +99,9 @@ pub enum Touch {
     None,
     /// The message is evidence for the episode that the peer holds; it is shown as open again if it was not.
     Held,
-    /// The peer held an episode until it was taken or closed from elsewhere. Said once.
+    /// The peer held an episode until it was taken or closed from elsewhere, as far as this process has learnt. Said once.
     Lost {
-        /// Which connection holds it now; absent where it was closed.
+        /// Which connection holds it now; absent where it was closed, or is another process's by now.
         by: Option<PeerId>,
     },
 }

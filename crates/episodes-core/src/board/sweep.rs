@@ -46,7 +46,8 @@ impl EpisodeBoard {
         self.shared.lock().next_due()
     }
 
-    /// Moves every expiry and every retry by `gap`, for which this process could not hear its clients. Ages stay.
+    /// Moves every expiry and every retry by `gap`, for which this process could not hear its clients. Ages stay. The driver
+    /// is told anew, with the next [`reap`](Self::reap), of what waits for its client.
     pub fn excuse(&self, gap: Duration) {
         self.shared.lock().excuse(gap);
     }
@@ -61,7 +62,7 @@ impl EpisodeBoard {
         // What had seemed overdue and is not, by the repository's knowledge, still ends for the given reason.
         let not_over = completions.iter().filter_map(|completion| match completion {
             Completion::NotOver(key, _) if reason != CloseReason::Expired => Some(key.clone()),
-            Completion::NotOver(..) | Completion::Ended(_) | Completion::Kept(_) => None,
+            Completion::NotOver(..) | Completion::Gone(_) | Completion::Ended(_) | Completion::Kept(_) => None,
             Completion::Opened { .. } | Completion::Told => None,
         });
         let again = not_over.collect();
@@ -152,6 +153,7 @@ pub(super) fn sort(episodes: &mut [ConnectionEpisode]) {
 fn ended(completion: Completion) -> Option<ConnectionEpisode> {
     match completion {
         Completion::Ended(closed) => Some(closed.episode),
-        Completion::Opened { .. } | Completion::Kept(_) | Completion::NotOver(..) | Completion::Told => None,
+        Completion::Opened { .. } | Completion::Kept(_) | Completion::NotOver(..) => None,
+        Completion::Gone(_) | Completion::Told => None,
     }
 }

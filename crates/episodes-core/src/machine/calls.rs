@@ -67,13 +67,10 @@ impl Work {
             Self::Open(opening) => driver.open(opening),
             Self::Close(closing) => driver.close(closing),
             Self::Tell(telling) => {
-                if let Some(seen) = &telling.seen {
-                    driver.seen(seen);
-                }
-                if let Some(left) = &telling.left {
-                    driver.left(left);
-                }
-                Report { line: String::new(), outcome: Outcome::Recorded, known: None }
+                let ours = telling.seen.as_ref().is_none_or(|seen| driver.seen(seen))
+                    && telling.left.as_ref().is_none_or(|left| driver.left(left));
+                let outcome = if ours { Outcome::Recorded } else { Outcome::Gone };
+                Report { line: String::new(), outcome, known: None }
             }
         }
     }
@@ -90,6 +87,8 @@ pub(crate) enum Completion {
     Kept(ConnectionEpisode),
     /// The repository knows better: the episode has not expired and stays.
     NotOver(EpisodeKey, ConnectionEpisode),
+    /// A connection to another process has it; this board has forgotten it.
+    Gone(EpisodeKey),
     /// Evidence or a departure was told.
     Told,
 }
@@ -127,12 +126,22 @@ impl Machine {
         let completion = match ticket.kind {
             Kind::Open => self.opened(ticket.slot, report, now),
             Kind::Close => self.close_answered(ticket.slot, report, now),
+            Kind::Tell if report.outcome == Outcome::Gone => self.forget(ticket.slot),
             Kind::Tell => Completion::Told,
         };
-        if !matches!(completion, Completion::Ended(_)) {
+        if !matches!(completion, Completion::Ended(_) | Completion::Gone(_)) {
             self.refile(ticket.slot);
         }
         completion
+    }
+
+    /// Takes an episode off the board that is not this process's: whoever is seated at it is told with its next touch.
+    /// The key was busy until now, so nobody has sat down at it since the driver looked.
+    fn forget(&mut self, slot: u32) -> Completion {
+        self.unseat(slot, None);
+        let key = self.entries.of(slot).key.clone();
+        self.remove(slot);
+        Completion::Gone(key)
     }
 
     fn opened(&mut self, slot: u32, report: Report, now: i64) -> Completion {
@@ -145,14 +154,16 @@ impl Machine {
         }
         let (retry_at, counted) = (self.retry_at(), self.counted());
         let entry = self.entries.of_mut(slot);
-        entry.repository = report.line;
+        if report.outcome != Outcome::Unchanged {
+            entry.repository = report.line;
+        }
         if let Some(known) = report.known {
             entry.opened_at = known.opened_at;
             entry.attachments = known.attachments.unwrap_or(entry.attachments);
             entry.resumed = known.resumed;
         }
         (entry.record, entry.retry_at) = match report.outcome {
-            Outcome::Recorded => (Record::Recorded, None),
+            Outcome::Recorded | Outcome::Unchanged => (Record::Recorded, None),
             Outcome::Nothing => (Record::Nothing, None),
             // An opening cannot be "not over"; a driver that says so has not opened anything.
             Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => (Record::Failed, Some(retry_at)),
@@ -173,6 +184,7 @@ impl Machine {
         let ending = entry.ending.expect("a close call belongs to an ending");
         let recorded = report.outcome == Outcome::Recorded;
         let completion = match report.outcome {
+            Outcome::Gone => self.forget(slot),
             Outcome::Recorded | Outcome::Nothing => {
                 let episode = self.view(slot, now);
                 self.remove(slot);
@@ -189,7 +201,7 @@ impl Machine {
                 let key = entry.key.clone();
                 Completion::NotOver(key, self.view(slot, now))
             }
-            Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
+            Outcome::Failed | Outcome::NotOver(_) | Outcome::Unchanged => {
                 entry.retry_at = Some(retry_at);
                 Completion::Kept(self.view(slot, now))
             }

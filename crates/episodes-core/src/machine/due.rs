@@ -171,7 +171,7 @@ impl Machine {
     /// once it is, the driver believes that it is held.
     pub(super) fn tell_now(&mut self, slot: u32) -> Option<Call> {
         self.look(slot);
-        let latest = self.latest;
+        let (latest, counted) = (self.latest, self.counted());
         let entry = self.entries.of_mut(slot);
         if entry.call.is_some() {
             return None;
@@ -189,8 +189,9 @@ impl Machine {
             untold |= self.seats.untold(holder);
             self.seats.gone(holder);
         }
-        let ago = |at: i64| duration(latest.saturating_sub(at));
-        let seen = untold.then(|| Seen { key: key.clone(), peer, ago: ago(self.evidence(slot)) });
+        let since = duration(latest.saturating_sub(self.evidence(slot)));
+        let seen = untold.then(|| Seen { key: key.clone(), peer, ago: since });
+        let ago = |at: i64| duration(counted.saturating_sub(at));
         let left = leaving.map(|leaving| Left { key, peer: leaving.peer, ago: ago(leaving.at) });
         let entry = self.entries.of_mut(slot);
         entry.gone = left.is_some() && holder.is_some();

@@ -101,8 +101,8 @@ impl Machine {
     /// Marks the episode as ending and asks the driver. The first reason wins, and what is overdue has expired: by
     /// the times, not by which call noticed it. The caller has unseated the holder.
     pub(super) fn begin_close(&mut self, slot: u32, reason: CloseReason, asked: Asked) -> Call {
-        let overdue = self.overdue(slot, self.counted());
-        let latest = self.latest;
+        let (latest, counted) = (self.latest, self.counted());
+        let overdue = self.overdue(slot, counted);
         let entry = self.entries.of_mut(slot);
         let (reason, by_operator) = match entry.ending {
             Some(ending) => (ending.reason, ending.by_operator),
@@ -112,10 +112,12 @@ impl Machine {
         let by = asked.by.or(entry.ending.and_then(|ending| ending.by));
         entry.ending = Some(Ending { reason, by, by_operator });
         (entry.retry_at, entry.tell_at, entry.untold, entry.takeover) = (None, None, false, None);
-        let ago = |at: i64| duration(latest.saturating_sub(at));
-        let last_evidence_ago = entry.witnessed.then(|| ago(entry.evidence));
+        let last_evidence_ago = entry.witnessed.then(|| duration(latest.saturating_sub(entry.evidence)));
         let judged = entry.wait.filter(|_| reason == CloseReason::Expired);
-        let judged = judged.map(|wait| Judged { limit: duration(wait.limit), since_loss: wait.lost_at.map(ago) });
+        let judged = judged.map(|wait| Judged {
+            limit: duration(wait.limit),
+            since_loss: wait.lost_at.map(|at| duration(counted.saturating_sub(at))),
+        });
         let closing = Closing { key: entry.key.clone(), reason, by_operator, last_evidence_ago, judged };
         self.begin(slot, Work::Close(closing), asked.background)
     }
@@ -125,7 +127,7 @@ impl Machine {
         let answer = match completion {
             Completion::Ended(closed) => closed.clone(),
             Completion::Kept(episode) => Closed { episode: episode.clone(), recorded: false },
-            Completion::NotOver(key, _) => {
+            Completion::NotOver(key, _) | Completion::Gone(key) => {
                 if self.memories.get(&peer).is_some_and(|memory| memory.key == *key) {
                     self.memories.remove(&peer);
                 }

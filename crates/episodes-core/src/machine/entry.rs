@@ -40,8 +40,6 @@ pub(super) enum Hold {
 /// The end of a peer's last stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// When, in time awake.
-    pub(super) at: i64,
     /// When, in counted time.
     pub(super) since: i64,
     /// Whether the patience with it is over.
@@ -54,7 +52,7 @@ pub(super) struct Wait {
     pub(super) expires_at: i64,
     /// The length that is judged.
     pub(super) limit: i64,
-    /// When its connection was seen to go, in time awake, where this process saw it.
+    /// When its connection was seen to go, in counted time, where this process saw it.
     pub(super) lost_at: Option<i64>,
 }
 
@@ -62,7 +60,7 @@ pub(super) struct Wait {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub(super) peer: PeerId,
-    /// In time awake.
+    /// In counted time.
     pub(super) at: i64,
 }
 
@@ -73,6 +71,8 @@ pub(super) struct Joining {
     pub(super) again: bool,
     pub(super) carrier: Option<String>,
     pub(super) took_over: bool,
+    /// Whether it was asked for once more by whom this process believes to have it.
+    pub(super) repeated: bool,
 }
 
 /// The last takeover, to notice two holders that keep taking it back.
@@ -85,7 +85,8 @@ pub(super) struct Takeover {
     pub(super) returns: u32,
 }
 
-/// One episode. Times are nanoseconds: deadlines, which are yet to come, in counted time, all others in time awake.
+/// One episode. Times are nanoseconds: deadlines and losses, which they are reckoned from, in counted time, all others in
+/// time awake.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) key: EpisodeKey,

@@ -10,7 +10,7 @@ use crate::clock::Moment;
 use crate::ids::PeerId;
 
 use super::calls::Call;
-use super::entry::{Hold, Leaving, Loss, Wait};
+use super::entry::{Hold, Leaving, Loss, Record, Wait};
 use super::{Machine, nanoseconds};
 
 impl Machine {
@@ -34,7 +34,7 @@ impl Machine {
 
     /// Notes that a stream of the peer has ended; the last one is a loss.
     pub(crate) fn release(&mut self, peer: PeerId, now: Moment) {
-        let now = self.tick(now);
+        self.tick(now);
         let Some(streams) = self.streams.get_mut(&peer) else { return };
         *streams -= 1;
         if *streams > 0 {
@@ -45,21 +45,45 @@ impl Machine {
         let since = self.counted();
         let entry = self.entries.of_mut(slot);
         if !entry.by_process {
-            entry.hold = Hold::Lost(Loss { at: now, since, confirmed: false });
+            entry.hold = Hold::Lost(Loss { since, confirmed: false });
             self.seats.look(peer);
             self.refile(slot);
         }
     }
 
     /// Moves every deadline by `gap`. What was heard before the gap is looked at first, and only the one that stays
-    /// silent is excused.
+    /// silent is excused. Of what waits for its client the driver is told anew: that it waits so much longer, and to
+    /// learn whether it was another process that its client came to meanwhile.
     pub(crate) fn excuse(&mut self, gap: Duration) {
         let slots: Vec<u32> = self.entries.slots().collect();
-        for slot in slots {
-            self.look(slot);
-            self.refile(slot);
+        for slot in &slots {
+            self.look(*slot);
+            self.refile(*slot);
         }
         self.excused = self.excused.saturating_add(nanoseconds(gap));
+        for slot in slots {
+            self.tell_again(slot);
+            self.refile(slot);
+        }
+    }
+
+    /// Notes that the driver is to be told once more of an episode, if it waits for its client.
+    fn tell_again(&mut self, slot: u32) {
+        let counted = self.counted();
+        let entry = self.entries.of_mut(slot);
+        if entry.record != Record::Recorded || entry.ending.is_some() {
+            return;
+        }
+        match (entry.holder, entry.hold, entry.wait, entry.last_holder) {
+            (Some(peer), Hold::Lost(loss), ..) if loss.confirmed && entry.gone => {
+                entry.leaving = Some(Leaving { peer, at: loss.since });
+            }
+            (None, _, Some(Wait { lost_at: Some(at), .. }), Some(peer)) => entry.leaving = Some(Leaving { peer, at }),
+            // Nobody here has left it: it is only asked for.
+            (None, _, Some(_), None) => entry.untold = true,
+            _ => return,
+        }
+        entry.tell_at = Some(counted);
     }
 
     /// How a seated peer's hold stands, by the evidence in its seat.
@@ -115,12 +139,12 @@ impl Machine {
                 let limit = self.idle();
                 Some(Wait { expires_at: since.saturating_add(limit), limit, lost_at: None })
             }
-            Hold::Lost(loss) => Some(self.wait_from(loss.at, loss.since)),
+            Hold::Lost(loss) => Some(self.wait_from(loss.since)),
         }
     }
 
-    fn wait_from(&self, lost_at: i64, since: i64) -> Wait {
-        Wait { expires_at: since.saturating_add(self.grace()), limit: self.grace(), lost_at: Some(lost_at) }
+    fn wait_from(&self, since: i64) -> Wait {
+        Wait { expires_at: since.saturating_add(self.grace()), limit: self.grace(), lost_at: Some(since) }
     }
 
     /// Ends the patience with a loss that is past it and unanswered: the departure is to be told.
@@ -132,7 +156,7 @@ impl Machine {
             && loss.since.saturating_add(patience) <= until
         {
             loss.confirmed = true;
-            entry.leaving = Some(Leaving { peer, at: loss.at });
+            entry.leaving = Some(Leaving { peer, at: loss.since });
             entry.tell_at = Some(until);
         }
     }
@@ -165,8 +189,8 @@ impl Machine {
 
     /// Detaches what the peer holds: the grace runs from now, and the driver is to be told.
     pub(super) fn depart(&mut self, slot: u32, peer: PeerId) {
-        let (now, counted) = (self.latest, self.counted());
-        let wait = self.wait_from(now, counted);
+        let counted = self.counted();
+        let wait = self.wait_from(counted);
         let left = self.seats.vacate(peer).expect("a holder has a seat");
         let entry = self.entries.of_mut(slot);
         entry.holder = None;
@@ -174,7 +198,7 @@ impl Machine {
         entry.stood_up(left.evidence);
         entry.wait = Some(wait);
         entry.untold |= left.untold;
-        entry.leaving = Some(Leaving { peer, at: now });
+        entry.leaving = Some(Leaving { peer, at: counted });
         entry.gone = false;
         entry.tell_at = Some(counted);
         self.refile(slot);

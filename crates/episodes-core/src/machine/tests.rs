@@ -142,6 +142,7 @@ fn an_excused_gap_moves_an_expiry_and_no_age() {
     let mut machine = crowd(1, 1);
     machine.touch(PeerId(9), at(2000).awake);
     machine.excuse(Duration::from_secs(1900));
+    assert_eq!(sweep(&mut machine, at(2000)), 1, "the driver is told of it");
     assert_eq!(machine.next_due(), Some(Duration::from_secs(2900)));
     assert_eq!(sweep(&mut machine, at(2899)), 0);
     assert_eq!(machine.list(at(2899).awake)[0].last_activity_seconds_ago, 2799);

@@ -131,9 +131,14 @@ fn a_driver_beyond_its_limit_answers_its_caller_and_its_late_result_counts() {
 
     scene.next().answer("opened late", Outcome::Recorded);
     assert!(scene.board.settle(LONG));
-    let again = attach(&scene.board, &peer, "a").unwrap();
-    assert!(again.recorded);
-    assert_eq!((again.episode.repository.as_str(), again.episode.attachments), ("opened late", 1));
+    let shown = scene.board.list().remove(0);
+    assert_eq!((shown.repository.as_str(), shown.attachments), ("opened late", 1));
+    // Nor is it said to be recorded as ever where the repository does not say so.
+    assert!(why(attach(&scene.board, &peer, "a").unwrap_err()).contains("has not answered"));
+    scene.next().answer("", Outcome::Unchanged);
+    assert!(scene.board.settle(LONG));
+    let shown = scene.board.list().remove(0);
+    assert_eq!((shown.repository.as_str(), shown.attachments), ("opened late", 1));
 
     // The same for an end.
     assert!(why(scene.board.finish(&peer, None, "generic").unwrap_err()).contains("has not answered"));

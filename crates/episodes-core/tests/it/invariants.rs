@@ -181,7 +181,10 @@ fn attaching_again_to_what_one_holds_changes_nothing() {
     stage.wait(3);
     let again = stage.attach(&peer, "a").unwrap();
     assert_eq!(again, first, "the answer to a repeated call is the first one");
-    assert_eq!(stage.script.asked().len(), 1);
+    assert_eq!(stage.script.asked(), ["open generic a for p1", "open generic a for p1 once more"]);
+    stage.wait(30);
+    stage.board.reap();
+    assert_eq!(stage.script.asked(), ["seen generic a 30s ago"], "it is evidence like any message");
 
     stage.script.answer("disk full", Outcome::Failed);
     let failed = stage.attach(&peer, "b").unwrap();

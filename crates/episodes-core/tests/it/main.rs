@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a broken expectation may panic, helpers included")]
 
+mod elsewhere;
 mod hanging;
 mod holds;
 mod invariants;

@@ -83,11 +83,12 @@ pub(crate) struct Repository {
 
 impl Repository {
     pub(crate) fn open(&mut self, opening: &Opening) -> Report {
-        let Opening { peer, client, handle, again, carrier, took_over, ago, .. } = opening;
-        let asked = format!("open for {peer} {client:?} {handle:?} {again} {carrier:?} {took_over} {ago:?}");
+        let Opening { peer, client, handle, again, carrier, took_over, repeated, ago, .. } = opening;
+        let asked = format!("open for {peer} {client:?} {handle:?} {again} {carrier:?} {took_over} {repeated} {ago:?}");
         let (line, choice) = self.note(&opening.key, asked);
         let known = |attachments| Known { opened_at: "2025-06-01T00:00:00.000Z".into(), attachments, resumed: true };
         let (outcome, known) = match choice {
+            0..=3 if *repeated => (Outcome::Unchanged, None),
             0..=5 => (Outcome::Recorded, None),
             6 => (Outcome::Recorded, Some(known(Some(7)))),
             7 => (Outcome::Recorded, Some(known(None))),
@@ -107,17 +108,18 @@ impl Repository {
             5 => Outcome::Nothing,
             6 | 7 => Outcome::NotOver(seconds(20)),
             8 => Outcome::NotOver(seconds(0)),
+            9 => Outcome::Gone,
             _ => Outcome::Failed,
         };
         Report { line, outcome, known: None }
     }
 
-    pub(crate) fn seen(&mut self, seen: &Seen) {
-        self.note(&seen.key, format!("seen {:?} {:?}", seen.peer, seen.ago));
+    pub(crate) fn seen(&mut self, seen: &Seen) -> bool {
+        self.note(&seen.key, format!("seen {:?} {:?}", seen.peer, seen.ago)).1 != 11
     }
 
-    pub(crate) fn left(&mut self, left: &Left) {
-        self.note(&left.key, format!("left {} {:?}", left.peer, left.ago));
+    pub(crate) fn left(&mut self, left: &Left) -> bool {
+        self.note(&left.key, format!("left {} {:?}", left.peer, left.ago)).1 != 12
     }
 
     fn note(&mut self, key: &EpisodeKey, asked: String) -> (String, u8) {
@@ -140,12 +142,12 @@ impl EpisodeDriver for Driver {
         self.0.lock().unwrap().close(closing)
     }
 
-    fn seen(&self, seen: &Seen) {
-        self.0.lock().unwrap().seen(seen);
+    fn seen(&self, seen: &Seen) -> bool {
+        self.0.lock().unwrap().seen(seen)
     }
 
-    fn left(&self, left: &Left) {
-        self.0.lock().unwrap().left(left);
+    fn left(&self, left: &Left) -> bool {
+        self.0.lock().unwrap().left(left)
     }
 }
 
@@ -240,7 +242,7 @@ impl Pair {
             Step::JumpWall(by) => self.clock.jump_wall(by),
             Step::Excuse(gap) => {
                 board.excuse(seconds(gap));
-                naive.excuse(seconds(gap));
+                naive.excuse(seconds(gap), now);
             }
             Step::Adopt(number, silent, waiting) => {
                 let adopted = Adopted {

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use majordomus_episodes_core::EpisodeBoard;
 use majordomus_episodes_core::board::{BoardOptions, Inline, Limits, Refused, Run};
 use majordomus_episodes_core::clock::ManualClock;
 use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Known, Left, Opening, Outcome, Report, Seen};
 use majordomus_episodes_core::peers::PeerBoard;
+use majordomus_episodes_core::{EpisodeBoard, EpisodeKey};
 
 /// Longer than any test takes; only a failing one waits for it.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -28,6 +28,8 @@ pub(crate) fn report(line: &str, outcome: Outcome) -> Report {
 pub(crate) struct Script {
     answers: Mutex<VecDeque<Report>>,
     asked: Mutex<Vec<String>>,
+    /// What is another process's.
+    taken: Mutex<Vec<EpisodeKey>>,
 }
 
 impl Script {
@@ -45,6 +47,16 @@ impl Script {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
+    /// Says from now on of what it is told of that episode that it is another process's.
+    pub(crate) fn take_away(&self, key: EpisodeKey) {
+        self.taken.lock().unwrap().push(key);
+    }
+
+    fn told(&self, key: &EpisodeKey, asked: String) -> bool {
+        self.asked.lock().unwrap().push(asked);
+        !self.taken.lock().unwrap().contains(key)
+    }
+
     fn next(&self, asked: String) -> Report {
         let line = format!("{asked}: done");
         self.asked.lock().unwrap().push(asked);
@@ -57,9 +69,15 @@ impl EpisodeDriver for Script {
         let handle = opening.handle.as_ref().map_or(String::new(), |handle| format!(" with {handle}"));
         let again = if opening.again { " again" } else { "" };
         let took_over = if opening.took_over { " taken over" } else { "" };
+        let repeated = if opening.repeated { " once more" } else { "" };
         let carrier =
             opening.carrier.as_ref().map_or(String::new(), |carrier| format!(" by {carrier}, {:?} ago", opening.ago));
-        self.next(format!("open {} for {}{handle}{again}{took_over}{carrier}", opening.key, opening.peer))
+        let asked = format!("open {} for {}{handle}{again}{took_over}{repeated}{carrier}", opening.key, opening.peer);
+        if opening.repeated && self.answers.lock().unwrap().is_empty() {
+            self.asked.lock().unwrap().push(asked);
+            return report("it has not changed", Outcome::Unchanged);
+        }
+        self.next(asked)
     }
 
     fn close(&self, closing: &Closing) -> Report {
@@ -72,12 +90,13 @@ impl EpisodeDriver for Script {
         self.next(format!("close {} {}{operator} {ago}{judged}", closing.key, closing.reason.as_str()))
     }
 
-    fn seen(&self, seen: &Seen) {
-        self.asked.lock().unwrap().push(format!("seen {} {:?} ago", seen.key, seen.ago));
+    fn seen(&self, seen: &Seen) -> bool {
+        let for_nobody = if seen.peer.is_none() { " for nobody" } else { "" };
+        self.told(&seen.key, format!("seen {} {:?} ago{for_nobody}", seen.key, seen.ago))
     }
 
-    fn left(&self, left: &Left) {
-        self.asked.lock().unwrap().push(format!("left {} by {} {:?} ago", left.key, left.peer, left.ago));
+    fn left(&self, left: &Left) -> bool {
+        self.told(&left.key, format!("left {} by {} {:?} ago", left.key, left.peer, left.ago))
     }
 }
 
@@ -150,12 +169,12 @@ impl EpisodeDriver for Hanging {
         self.hang(format!("close {} {}", closing.key, closing.reason.as_str()))
     }
 
-    fn seen(&self, seen: &Seen) {
-        self.hang(format!("seen {}", seen.key));
+    fn seen(&self, seen: &Seen) -> bool {
+        self.hang(format!("seen {}", seen.key)).outcome != Outcome::Gone
     }
 
-    fn left(&self, left: &Left) {
-        self.hang(format!("left {}", left.key));
+    fn left(&self, left: &Left) -> bool {
+        self.hang(format!("left {}", left.key)).outcome != Outcome::Gone
     }
 }
 

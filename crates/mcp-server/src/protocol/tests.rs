@@ -309,5 +309,5 @@ fn who_lost_an_episode_learns_it_with_the_next_result_and_only_once() {
     board.close("a", CloseReason::Detach).unwrap();
     let result = second.call("majordomus_session_detach", &json!({"external_id": "other"}));
     let notice = result["content"][1]["text"].as_str().unwrap();
-    assert!(notice.contains("ended from elsewhere"), "{notice}");
+    assert!(notice.contains("has ended, or a client at another server took it over"), "{notice}");
 }

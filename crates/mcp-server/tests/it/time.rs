@@ -83,7 +83,9 @@ impl EpisodeDriver for Slow {
         Report { line: "episode closed".into(), outcome: Outcome::Recorded, known: None }
     }
 
-    fn seen(&self, _: &Seen) {}
+    fn seen(&self, _: &Seen) -> bool {
+        true
+    }
 }
 
 fn slow(driver_time: Duration) -> (Setup, Receiver<()>, Sender<()>) {

@@ -84,7 +84,7 @@ fn a_copy_has_a_server_and_an_end_of_its_own_and_the_original_goes_on() {
     assert_eq!(silence(&process_in(&world, &one)), Some(Silence::Held));
     assert!(server.seen().unwrap());
     assert!(matches!(server.detach(), Ok(EndedAs::Ended { .. })));
-    server.store.sweep_as(true, SECOND);
+    server.store.sweep_as(majordomus_records::recovery::Judges::All, SECOND);
     assert_eq!((records(&one).len(), records(&two).len()), (1, 1));
     assert_eq!(field(&records(&one)[0], "outcome"), "closed");
 }
@@ -100,7 +100,7 @@ fn what_is_open_moves_with_its_checkout_and_nothing_is_begun_where_it_was() {
 
     let here = process_in(&world, &there);
     assert_eq!(silence(&here), Some(Silence::Held), "its server lives, wherever it believes to be");
-    assert!(!server.seen().unwrap());
+    assert!(server.seen().is_err(), "nor is it said to be somebody else's");
     assert!(matches!(server.detach(), Ok(EndedAs::NothingOpen { .. })));
     let other = EpisodeKey::new("generic", "another").unwrap();
     assert!(server.store.start(&other, Witness::Connection, Joining::default()).is_err());

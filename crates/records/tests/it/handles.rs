@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use majordomus_episodes_core::EpisodeKey;
+use majordomus_records::clock::Clock;
 use majordomus_records::ending::EndedAs;
-use majordomus_records::joining::{Joined, Joining};
+use majordomus_records::joining::{Joined, Joining, Whose};
 use majordomus_records::line::Witness;
 
 use crate::sim::Fault;
@@ -51,6 +52,17 @@ fn a_new_server_knows_all_handles_that_were_minted_for_one_caller() {
 }
 
 #[test]
+fn a_handle_that_is_written_once_more_after_evidence_is_no_further_attachment() {
+    let world = World::new();
+    let server = world.process();
+    server.join(1, Some("h1"), false);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(server.join(1, Some("h1"), false).attachments, 1);
+    assert_eq!(world.logs()[0].last_evidence.as_ref().map(|(stamp, _)| stamp.clone()), Some(world.clock.now()));
+    assert_eq!(server.join(1, Some("h2"), false).attachments, 2);
+}
+
+#[test]
 fn whom_an_earlier_server_knew_is_another_connection_and_no_further_attachment() {
     let world = died(&["h1"]);
     world.clock.advance(Duration::from_secs(60));
@@ -60,8 +72,8 @@ fn whom_an_earlier_server_knew_is_another_connection_and_no_further_attachment()
     assert_eq!(joined.attachments, 1);
     // Its messages are evidence now, and it holds the episode.
     world.clock.advance(GRACE * 2);
-    assert!(server.store.seen(&key(), (server.holder.id(), 7), Duration::ZERO).unwrap());
-    assert!(!server.store.seen(&key(), (server.holder.id(), 1), Duration::ZERO).unwrap());
+    let seen = |connection| server.store.seen(&key(), (server.holder.id(), connection), Duration::ZERO).unwrap();
+    assert_eq!((seen(7), seen(1)), (Whose::Its, Whose::Beside));
     assert!(matches!(world.process().expire().unwrap(), EndedAs::NotOver(_)));
     drop(server);
     assert_eq!(world.process().adopts(), (vec!["h1".into()], 1), "and its handle stays good");

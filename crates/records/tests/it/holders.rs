@@ -46,6 +46,7 @@ impl Server {
             again: false,
             carrier: None,
             took_over: false,
+            repeated: false,
             ago,
         })
     }
@@ -163,6 +164,7 @@ fn what_is_said_of_those_that_were_let_go_is_bounded() {
     let server = Server::new();
     let keys: Vec<_> = (0..1030).map(|nr| EpisodeKey::new("generic", &format!("thread-{nr}")).unwrap()).collect();
     for key in &keys {
+        server.open(key, 0);
         server.left(key, Duration::ZERO);
         server.world.clock.advance(Duration::from_millis(1));
     }

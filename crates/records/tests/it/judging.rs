@@ -10,7 +10,7 @@ use majordomus_records::capture::{self, Event};
 use majordomus_records::disk::Disk;
 use majordomus_records::joining::Joining;
 use majordomus_records::line::Witness;
-use majordomus_records::recovery::AT_MOST;
+use majordomus_records::recovery::{AT_MOST, Judges};
 use majordomus_records::{Policy, StoreError};
 
 use crate::world::{GRACE, Process, World, key};
@@ -42,7 +42,7 @@ fn a_command_ends_nothing_while_somebody_else_is_the_server_and_composes_all_the
     let swept = world.process().store.sweep(LIMIT);
     assert_eq!((swept.expired.len(), swept.published.len(), swept.troubles.len()), (0, 1, 0));
     // The server itself does, and knows that it is.
-    assert_eq!(server.store.sweep_as(true, LIMIT).expired.len(), AT_MOST);
+    assert_eq!(server.store.sweep_as(Judges::All, LIMIT).expired.len(), AT_MOST);
     assert_eq!(world.process().store.sweep(LIMIT).expired.len(), 0);
     serving.leave(&server.store);
     assert_eq!(world.process().store.sweep(LIMIT).expired.len(), 5);
@@ -65,10 +65,10 @@ fn a_server_that_is_stopped_for_twenty_minutes_keeps_what_its_clients_hold() {
     server.attach().unwrap();
     // Not a beat, not a line: but its locks are held.
     world.clock.advance(Duration::from_secs(20 * 60));
-    for judging in [false, true] {
-        assert!(world.process().store.sweep_as(judging, LIMIT).expired.is_empty());
+    for judges in [Judges::Nothing, Judges::All] {
+        assert!(world.process().store.sweep_as(judges, LIMIT).expired.is_empty());
     }
-    assert_eq!(server.store.sweep_as(true, LIMIT).expired, Vec::<String>::new());
+    assert_eq!(server.store.sweep_as(Judges::All, LIMIT).expired, Vec::<String>::new());
     assert!(server.seen().unwrap());
 }
 
@@ -90,6 +90,7 @@ fn one_hook(world: &World, kind: EventKind) -> (u64, Vec<PathBuf>) {
         again: false,
         carrier: None,
         took_over: false,
+        repeated: false,
         by_operator: false,
         last_evidence_ago: None,
         judged: None,

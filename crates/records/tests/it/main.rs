@@ -8,6 +8,7 @@ mod bounds;
 mod checkouts;
 mod clocks;
 mod crossing;
+mod elsewhere;
 mod facts;
 mod handles;
 mod holders;

@@ -12,6 +12,7 @@ use majordomus_records::disk::Disk;
 use majordomus_records::joining::{Joined, Joining};
 use majordomus_records::line::Witness;
 use majordomus_records::log::Log;
+use majordomus_records::recovery::Judges;
 use majordomus_records::state::carrier_of;
 use majordomus_records::store::Silence;
 use majordomus_records::{RecordDriver, Returning, StoreError};
@@ -24,25 +25,25 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A server: its board, and what it records by.
-struct Server {
-    driver: Arc<RecordDriver>,
-    board: EpisodeBoard,
+pub(crate) struct Server {
+    pub(crate) driver: Arc<RecordDriver>,
+    pub(crate) board: EpisodeBoard,
     peers: PeerBoard,
 }
 
 impl Server {
-    fn new(world: &World) -> Self {
+    pub(crate) fn new(world: &World) -> Self {
         let driver = Arc::new(RecordDriver::new(world.process().store).unwrap());
         let clock = Arc::new(OneClock(world.clock.clone()));
         let options = BoardOptions { driver: driver.clone(), clock, ..BoardOptions::default() };
         Self { driver, board: EpisodeBoard::with(options), peers: PeerBoard::new() }
     }
 
-    fn bridge(&self) -> Peer {
+    pub(crate) fn bridge(&self) -> Peer {
         self.peers.attach(Transport::Stdio)
     }
 
-    fn attach(&self, peer: &Peer, id: &str, carrier: &str) -> Attached {
+    pub(crate) fn attach(&self, peer: &Peer, id: &str, carrier: &str) -> Attached {
         self.try_attach(peer, id, carrier).unwrap()
     }
 
@@ -79,13 +80,13 @@ fn served(world: &World) -> (Server, Peer, String) {
     (server, peer, opened_at)
 }
 
-fn only(world: &World) -> Log {
+pub(crate) fn only(world: &World) -> Log {
     let mut logs = world.logs();
     assert_eq!(logs.len(), 1);
     logs.remove(0)
 }
 
-fn silence(world: &World) -> Silence {
+pub(crate) fn silence(world: &World) -> Silence {
     world.process().store.find(&key()).unwrap().expect("it is open").silence
 }
 
@@ -184,14 +185,15 @@ fn a_server_that_wakes_up_later_neither_closes_nor_takes_back_what_it_held() {
         let ago = Some(GRACE * 2);
         let closing = Closing { key: key.clone(), reason, by_operator: false, last_evidence_ago: ago, judged: None };
         let outcome = stopped.driver.close(&closing).outcome;
-        assert!(matches!(outcome, Outcome::NotOver(_) | Outcome::Nothing), "{reason:?}: {outcome:?}");
+        assert!(matches!(outcome, Outcome::Gone | Outcome::Nothing), "{reason:?}: {outcome:?}");
     }
-    assert!(stopped.driver.store().sweep_as(true, SECOND).expired.is_empty());
+    assert!(stopped.driver.store().sweep_as(Judges::All, SECOND).expired.is_empty());
     stopped.driver.leave();
 
     // Its board: the connection is gone, the deadline has passed, its operator stops it.
     stopped.board.touch(&old);
     stopped.board.detach(&old);
+    assert!(stopped.board.list().is_empty(), "it does not list what is not its own");
     world.clock.advance(GRACE);
     assert!(stopped.board.reap().is_empty());
     stopped.board.close_all(CloseReason::Shutdown);
@@ -508,7 +510,7 @@ fn a_server_that_was_stopped_for_long_and_is_killed_then_is_lost_when_it_was_kil
     assert_eq!(silence(&world), Silence::Waiting(GRACE));
     let left = store.find(&EpisodeKey::new("generic", "thread-8").unwrap()).unwrap().unwrap();
     assert!(matches!(left.silence, Silence::Over(_)), "that one had been let go before");
-    assert_eq!(store.sweep_as(true, SECOND).expired.len(), 1);
+    assert_eq!(store.sweep_as(Judges::All, SECOND).expired.len(), 1);
     let second = Server::new(&world);
     second.give_back(&second.bridge(), &key(), "c").unwrap();
     is_as_if_nothing_had_happened(&world, &opened_at, &before);

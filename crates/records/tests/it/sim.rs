@@ -45,12 +45,28 @@ struct State {
     stopped: bool,
     failing: bool,
     full: bool,
+    /// Whether only its folder's sync makes a file's name last.
+    strict: bool,
 }
 
 #[derive(Default, Clone)]
 struct Contents {
     bytes: Vec<u8>,
     synced: Vec<u8>,
+    /// Whether that was ever asked for.
+    is_synced: bool,
+}
+
+impl State {
+    /// Makes a file's bytes last, and with the first time its name too, as ext4, xfs and btrfs do.
+    fn sync(&mut self, inode: u64) {
+        let contents = self.files.get_mut(&inode).unwrap();
+        contents.synced = contents.bytes.clone();
+        if !std::mem::replace(&mut contents.is_synced, true) && !self.strict {
+            let its = self.names.iter().filter(|(_, named)| **named == inode).map(|(path, _)| (path.clone(), inode));
+            self.synced_names.extend(its);
+        }
+    }
 }
 
 /// The disk. Clones are the same disk.
@@ -100,6 +116,11 @@ impl SimDisk {
         if self.state().full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
+    /// Makes it a disk that promises no more than POSIX: only its folder's sync makes a file's name last.
+    pub(crate) fn be_strict(&self) {
+        self.state().strict = true;
+    }
+
     /// Lets `fault` happen at step `at`, counted from 1 and from now.
     pub(crate) fn fail_at(&self, at: usize, fault: Fault) {
         let mut state = self.state();
@@ -128,8 +149,6 @@ impl SimDisk {
                 contents.bytes = contents.synced.clone();
             }
         }
-        let names = state.names.clone();
-        state.synced_names = names;
     }
 
     /// Makes room again, and ends what fails.
@@ -148,7 +167,7 @@ impl SimDisk {
         let mut state = self.state();
         state.next += 1;
         let inode = state.next;
-        state.files.insert(inode, Contents { bytes: bytes.into(), synced: bytes.into() });
+        state.files.insert(inode, Contents { bytes: bytes.into(), synced: bytes.into(), is_synced: true });
         state.names.insert(path.into(), inode);
         state.synced_names.insert(path.into(), inode);
     }
@@ -227,8 +246,9 @@ impl Disk for SimDisk {
         let mut state = self.state();
         state.next += 1;
         let inode = state.next;
-        state.files.insert(inode, Contents { bytes: bytes.into(), synced: bytes.into() });
+        state.files.insert(inode, Contents { bytes: bytes.into(), ..Contents::default() });
         state.names.insert(path.into(), inode);
+        state.sync(inode);
         Ok(())
     }
 
@@ -287,9 +307,7 @@ impl File for SimFile {
 
     fn sync(&mut self) -> io::Result<()> {
         self.disk.step()?;
-        let mut state = self.disk.state();
-        let contents = state.files.get_mut(&self.inode).unwrap();
-        contents.synced = contents.bytes.clone();
+        self.disk.state().sync(self.inode);
         Ok(())
     }
 

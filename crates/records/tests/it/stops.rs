@@ -1,10 +1,11 @@
 //! The writer stops at every step, the disk forgets or is full: afterwards there is one record or one open log.
 
 use majordomus_records::ending::EndedAs;
+use majordomus_records::line::{Kind, Witness};
 use std::time::Duration;
 
 use crate::sim::{Fault, Restart};
-use crate::world::{Process, World, field};
+use crate::world::{Process, World, field, key};
 
 /// One whole session, as far as its disk lets it; tells what was acknowledged.
 fn session(process: &Process, clock: &crate::world::Hand) -> Acknowledged {
@@ -56,15 +57,44 @@ fn check(world: &World, done: &Acknowledged, at: usize) {
 
 #[test]
 fn what_was_acknowledged_survives_a_stop_at_every_step() {
-    for how in [Restart::Killed, Restart::PowerLost] {
+    for (how, strict) in [(Restart::Killed, false), (Restart::PowerLost, false), (Restart::PowerLost, true)] {
         for at in 1..=steps_of_a_session() {
             let world = World::new();
+            if strict {
+                world.disk.be_strict();
+            }
             world.disk.fail_at(at, Fault::Stop);
             let done = session(&world.process(), &world.clock);
             world.disk.restart(how);
             check(&world, &done, at);
         }
     }
+}
+
+#[test]
+fn a_mark_and_an_end_in_a_log_whose_creator_was_killed_survive_a_loss_of_power() {
+    let mut joined = 0;
+    for (at, ends) in (1..=12).flat_map(|at| [(at, false), (at, true)]) {
+        let world = World::new();
+        world.disk.fail_at(at, Fault::Stop);
+        let creator = world.process();
+        let _ = creator.attach();
+        let began = world.logs().len() == 1;
+        world.disk.restart(Restart::Killed);
+        let other = world.process();
+        let done = if ends {
+            other.store.close_by_operator(&key()).map(drop)
+        } else {
+            other.store.mark(&key(), Kind::Activity, Witness::Hook, None).map(drop)
+        };
+        done.unwrap();
+        drop(creator);
+        world.disk.restart(Restart::PowerLost);
+        world.recover();
+        assert_eq!(world.records().len(), usize::from(began || !ends), "step {at}");
+        joined += usize::from(began);
+    }
+    assert!(joined > 0, "some were killed between their line and their folder's sync");
 }
 
 #[test]

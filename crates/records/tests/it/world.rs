@@ -12,7 +12,7 @@ use majordomus_records::ending::{EndedAs, Ending};
 use majordomus_records::facts::Facts;
 use majordomus_records::git::{Answer, Git, Question};
 use majordomus_records::holder::Holder;
-use majordomus_records::joining::{Joined, Joining};
+use majordomus_records::joining::{Joined, Joining, Whose};
 use majordomus_records::line::{EndOutcome, Witness};
 use majordomus_records::log::Log;
 use majordomus_records::state::{RECORDS, State};
@@ -167,8 +167,9 @@ impl Process {
         self.store.start(&key(), Witness::Connection, joining)
     }
 
+    /// Whether its client was seen at work in an episode of its own.
     pub(crate) fn seen(&self) -> Result<bool, StoreError> {
-        self.store.seen(&key(), (self.holder.id(), 1), Duration::ZERO)
+        Ok(self.store.seen(&key(), (self.holder.id(), 1), Duration::ZERO)? == Whose::Its)
     }
 
     pub(crate) fn detach(&self) -> Result<EndedAs, StoreError> {

@@ -35,8 +35,8 @@ struct Episode {
     process: bool,
     /// Since when its holder is silent, less what was excused.
     silent_since: Seconds,
-    /// When its last stream ended, when less what was excused, and whether that is taken for true.
-    loss: Option<(Seconds, Seconds, bool)>,
+    /// When its last stream ended, less what was excused, and whether that is taken for true.
+    loss: Option<(Seconds, bool)>,
     /// When it is looked at, if silence or a loss stood as they did when it was looked at last.
     look: Option<Seconds>,
     evidence: Seconds,
@@ -46,19 +46,19 @@ struct Episode {
     owed: Option<Seconds>,
     /// Evidence of a holder that went, or that came too soon after a report.
     owed_evidence: bool,
-    /// Who left, and when.
+    /// Who left, and when, less what was excused.
     leaving: Option<(PeerId, Seconds)>,
     /// Whether the repository takes its holder for gone.
     gone: bool,
     told: Option<Seconds>,
-    /// By which handle, whether again, by which carrier, and whether it was taken over.
-    joining: (Option<String>, bool, Option<String>, bool),
+    /// By which handle, whether again, by which carrier, whether it was taken over, and whether it was asked for once more.
+    joining: (Option<String>, bool, Option<String>, bool, bool),
     witnessed: bool,
     /// Its last evidence when its holder sat down.
     before: Seconds,
     record: Record,
     ending: Option<(CloseReason, Option<PeerId>, bool)>,
-    /// Without a holder: when it expires, by which length, and when it was lost.
+    /// Without a holder: when it expires, by which length, and when it was lost, less what was excused.
     expires: Option<(Seconds, Seconds, Option<Seconds>)>,
     retry: Option<Seconds>,
     /// By whom, from whom, when, and how often in turn.
@@ -82,7 +82,7 @@ fn length(duration: Duration) -> Seconds {
 }
 
 fn span(seconds: Seconds) -> Duration {
-    Duration::from_secs(seconds as u64)
+    Duration::from_secs(seconds.max(0) as u64)
 }
 
 /// Whether somebody takes its seat back without a word.
@@ -110,7 +110,7 @@ impl Episode {
         match (self.holder, self.loss) {
             (None, _) => self.expires,
             (Some(_), _) if self.held => None,
-            (Some(_), Some((at, since, _))) => Some((since + grace, grace, Some(at))),
+            (Some(_), Some((since, _))) => Some((since + grace, grace, Some(since))),
             (Some(_), None) => Some((self.silent_since + idle, idle, None)),
         }
     }
@@ -123,7 +123,7 @@ impl Episode {
     fn shown(&self, now: Seconds) -> Option<PeerId> {
         let until = match self.loss {
             _ if self.held => Seconds::MAX,
-            Some((_, since, _)) => since + length(LIMITS.stream_patience),
+            Some((since, _)) => since + length(LIMITS.stream_patience),
             None => self.silent_since + length(LIMITS.grace),
         };
         self.holder.filter(|_| now < until)
@@ -131,7 +131,7 @@ impl Episode {
 
     fn look_again(&mut self) {
         self.look = match self.loss {
-            Some((_, since, false)) if !self.held => Some(since + length(LIMITS.stream_patience)),
+            Some((since, false)) if !self.held => Some(since + length(LIMITS.stream_patience)),
             _ => self.waits().map(|(expires, ..)| expires),
         };
     }
@@ -143,6 +143,17 @@ impl Episode {
         if self.loss.take().is_some() {
             self.leaving = None;
         }
+    }
+
+    /// Owes word of whom it waits for.
+    fn say_again(&mut self, now: Seconds) {
+        match (self.holder, self.loss, self.expires, self.last_holder) {
+            (Some(holder), Some((since, true)), ..) if self.gone && !self.held => self.leaving = Some((holder, since)),
+            (None, _, Some((.., Some(lost))), Some(last)) => self.leaving = Some((last, lost)),
+            (None, _, Some(_), None) => self.owed_evidence = true,
+            _ => return,
+        }
+        self.owed = Some(now);
     }
 
     fn stood_up(&mut self) {
@@ -217,7 +228,7 @@ impl Naive {
         {
             if self.episodes[index].record == Record::Failed || request.handle.is_some() {
                 if request.handle.is_some() {
-                    self.episodes[index].joining = (None, request.again, request.carrier.map(Into::into), false);
+                    self.episodes[index].joining = (None, request.again, request.carrier.map(Into::into), false, false);
                 }
                 self.sit(index, request, request.handle.is_some() && !request.again, now);
                 self.open(index, now);
@@ -225,6 +236,16 @@ impl Naive {
             }
             if !is_silent(request) {
                 self.episodes[index].heard(now);
+            }
+            if self.episodes[index].record == Record::Recorded && !request.again {
+                let episode = &mut self.episodes[index];
+                episode.joining = (None, false, request.carrier.map(Into::into), false, true);
+                episode.client = request.client.map(Into::into).or(episode.client.take());
+                let untold = episode.untold;
+                episode.owe_nothing();
+                episode.untold = untold;
+                self.open(index, now);
+                return Ok(self.attached(index, None, None, ended, now));
             }
             let attached = self.attached(index, None, None, ended, now);
             self.tell_if_back(index, now);
@@ -257,14 +278,15 @@ impl Naive {
         episode.witnessed |= !is_silent(request);
         episode.before = episode.evidence;
         episode.takeover = takeover;
-        episode.joining = (None, request.again, request.carrier.map(Into::into), takeover.is_some());
+        episode.joining = (None, request.again, request.carrier.map(Into::into), takeover.is_some(), false);
         self.sit(index, request, !request.again, now);
         self.open(index, now);
-        let left = left.map(|left| {
+        let view = left.map(|left| self.episodes[left].view(now));
+        let attached = self.attached(index, takeover.map(|(_, from, _, _)| from), view, ended, now);
+        if let Some(left) = left {
             self.tell_owed(left, now);
-            self.episodes[left].view(now)
-        });
-        Ok(self.attached(index, takeover.map(|(_, from, _, _)| from), left, ended, now))
+        }
+        Ok(attached)
     }
 
     fn sit(&mut self, index: usize, request: &AttachRequest<'_>, counts: bool, now: Seconds) {
@@ -306,9 +328,11 @@ impl Naive {
         (episode.held, episode.loss, episode.leaving) = (true, None, None);
         if episode.gone {
             (episode.owed, episode.owed_evidence) = (Some(at(moment)), true);
+            episode.look_again();
             self.tell_owed(index, at(moment));
+        } else {
+            episode.look_again();
         }
-        self.episodes[index].look_again();
     }
 
     pub(crate) fn release(&mut self, peer: PeerId, moment: Moment) {
@@ -320,7 +344,7 @@ impl Naive {
         }
         if let Some(episode) = self.episodes.iter_mut().find(|episode| episode.holder == Some(peer) && !episode.process)
         {
-            (episode.held, episode.loss) = (false, Some((now, now, false)));
+            (episode.held, episode.loss) = (false, Some((now, false)));
             episode.silent_since = now;
             episode.look_again();
         }
@@ -333,8 +357,9 @@ impl Naive {
         self.streams.retain(|stream| *stream != peer);
         let index = self.episodes.iter().position(|episode| episode.holder == Some(peer))?;
         self.leave(index, now);
+        let view = self.episodes[index].view(now);
         self.tell_owed(index, now);
-        Some(self.episodes[index].view(now))
+        Some(view)
     }
 
     pub(crate) fn finish(
@@ -368,14 +393,15 @@ impl Naive {
         let by = (Some(peer), !is_client);
         let ended = match self.end(index, CloseReason::Detach, by, Some(peer), now) {
             Some(ended) => ended,
-            // Not over after all, so now it ends on purpose.
+            // Not over after all, so now it ends on purpose; or not here.
             None => {
-                let index = self.find(&key).expect("it is not over");
+                let index = self.find(&key).ok_or_else(|| BoardError::NotFound { key: key.clone() })?;
                 let episode = &mut self.episodes[index];
                 if is_client {
                     (episode.evidence, episode.witnessed) = (now, true);
                 }
-                self.end(index, CloseReason::Detach, by, Some(peer), now).expect("no longer overdue")
+                let ended = self.end(index, CloseReason::Detach, by, Some(peer), now);
+                ended.ok_or_else(|| BoardError::NotFound { key: key.clone() })?
             }
         };
         let closed = ended.unwrap_or_else(|kept| Closed { episode: kept, recorded: false });
@@ -396,7 +422,7 @@ impl Naive {
             match self.end(index, reason, (None, operator), None, now) {
                 Some(Ok(closed)) => return Ok(closed.episode),
                 Some(Err(kept)) => return Err(BoardError::NotRecorded { line: kept.repository }),
-                None if reason == CloseReason::Expired => {
+                None if reason == CloseReason::Expired && self.find(key).is_some() => {
                     let line = self.episodes[index].repository.clone();
                     return Err(BoardError::NotRecorded { line });
                 }
@@ -431,11 +457,11 @@ impl Naive {
             } else if passed(episode.retry) {
                 self.open(index, now);
             } else {
-                if let (Some(holder), Some((lost_at, since, confirmed @ false))) = (episode.holder, &mut episode.loss)
+                if let (Some(holder), Some((since, confirmed @ false))) = (episode.holder, &mut episode.loss)
                     && *since + length(LIMITS.stream_patience) <= now
                 {
                     *confirmed = true;
-                    episode.leaving = Some((holder, *lost_at));
+                    episode.leaving = Some((holder, *since));
                     episode.owed = Some(now);
                 }
                 episode.look_again();
@@ -446,16 +472,21 @@ impl Naive {
         }
     }
 
-    pub(crate) fn excuse(&mut self, gap: Duration) {
-        let gap = length(gap);
+    pub(crate) fn excuse(&mut self, gap: Duration, moment: Moment) {
+        let (gap, now) = (length(gap), at(moment));
         for episode in &mut self.episodes {
             episode.look_again();
             for deadline in [&mut episode.look, &mut episode.retry, &mut episode.owed] {
                 *deadline = deadline.map(|deadline| deadline + gap);
             }
-            episode.expires = episode.expires.map(|(expires, limit, lost)| (expires + gap, limit, lost));
-            episode.loss = episode.loss.map(|(at, since, confirmed)| (at, since + gap, confirmed));
+            let moved = |lost: Option<Seconds>| lost.map(|lost| lost + gap);
+            episode.expires = episode.expires.map(|(expires, limit, lost)| (expires + gap, limit, moved(lost)));
+            episode.loss = episode.loss.map(|(since, confirmed)| (since + gap, confirmed));
+            episode.leaving = episode.leaving.map(|(peer, at)| (peer, at + gap));
             episode.silent_since += gap;
+            if episode.record == Record::Recorded && episode.ending.is_none() {
+                episode.say_again(now);
+            }
         }
     }
 
@@ -515,7 +546,7 @@ impl Naive {
             leaving: None,
             gone: false,
             told: None,
-            joining: (None, false, None, false),
+            joining: (None, false, None, false, false),
             witnessed: false,
             before: evidence,
             record: Record::Recorded,
@@ -574,12 +605,14 @@ impl Naive {
     fn open(&mut self, index: usize, now: Seconds) {
         let episode = &mut self.episodes[index];
         let peer = episode.last_holder.expect("somebody attached");
-        let (handle, again, carrier, took_over) = episode.joining.clone();
-        let client = episode.client.clone();
+        let (handle, again, carrier, took_over, repeated) = episode.joining.clone();
+        let (key, client) = (episode.key.clone(), episode.client.clone());
         let ago = Duration::from_secs((now - episode.evidence).unsigned_abs());
-        let opening = Opening { key: episode.key.clone(), peer, client, handle, again, carrier, took_over, ago };
+        let opening = Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago };
         let report = self.repository.open(&opening);
-        episode.repository = report.line;
+        if report.outcome != Outcome::Unchanged {
+            episode.repository = report.line;
+        }
         if let Some(known) = report.known {
             episode.opened_at = known.opened_at;
             episode.attachments = known.attachments.unwrap_or(episode.attachments);
@@ -587,23 +620,23 @@ impl Naive {
         }
         episode.retry = None;
         episode.record = match report.outcome {
-            Outcome::Recorded => Record::Recorded,
+            Outcome::Recorded | Outcome::Unchanged => Record::Recorded,
             Outcome::Nothing => Record::Nothing,
-            // The model's repository never says that it is gone; that has tests of its own.
+            // An opening is never gone in the model; that has tests of its own.
             Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
                 episode.retry = Some(now + length(LIMITS.retry_every));
                 Record::Failed
             }
         };
         if episode.record != Record::Failed {
-            episode.joining = (None, false, episode.joining.2.take(), false);
+            episode.joining = (None, false, episode.joining.2.take(), false, false);
         }
         if episode.record == Record::Recorded && episode.leaving.is_some() {
             episode.owed = Some(now);
         }
     }
 
-    /// Ends it: gone, kept because that failed, or none of both because it is not over.
+    /// Ends it: gone, kept because that failed, or none of both because it is not over, or another process's.
     fn end(
         &mut self,
         index: usize,
@@ -653,8 +686,13 @@ impl Naive {
                 self.answers.retain(|(answered, of, _)| Some(*answered) != by || *of != key);
                 return None;
             }
-            // The model's repository never says that it is gone; that has tests of its own.
-            Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
+            Outcome::Gone => {
+                let key = episode.key.clone();
+                self.episodes.remove(index);
+                self.answers.retain(|(answered, of, _)| Some(*answered) != by || *of != key);
+                return None;
+            }
+            Outcome::Failed | Outcome::NotOver(_) | Outcome::Unchanged => {
                 episode.retry = Some(now + length(LIMITS.retry_every));
                 Err(view)
             }
@@ -706,10 +744,20 @@ impl Naive {
         if evidence {
             episode.told = Some(now);
             let ago = span(now - episode.evidence);
-            self.repository.seen(&Seen { key: episode.key.clone(), peer: episode.last_holder, ago });
+            if !self.repository.seen(&Seen { key: episode.key.clone(), peer: episode.last_holder, ago }) {
+                return self.forget(index);
+            }
         }
-        if let Some((peer, at)) = left {
-            self.repository.left(&Left { key: episode.key.clone(), peer, ago: span(now - at) });
+        if let Some((peer, at)) = left
+            && !self.repository.left(&Left { key: episode.key.clone(), peer, ago: span(now - at) })
+        {
+            self.forget(index);
         }
+    }
+
+    /// It is another process's.
+    fn forget(&mut self, index: usize) {
+        let episode = self.episodes.remove(index);
+        self.lost.extend(episode.holder.map(|holder| (holder, None)));
     }
 }
