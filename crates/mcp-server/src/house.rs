@@ -27,6 +27,8 @@ use majordomus_records::state::key_hash;
 use majordomus_records::store::Silence;
 use majordomus_records::{Checkout, Policy, Published, RecordDriver, Serving, Store, StoreError, Unrecorded};
 
+use rustix::process::{Resource, Rlimit};
+
 use crate::http::{Allowed, Bound};
 use crate::protocol::Handed;
 use crate::sharing::estate::Estate;
@@ -290,6 +292,7 @@ impl House {
         // Nothing is locked here while the disk is waited for: whoever leaves meanwhile does not wait for it.
         let (Some(mut published), store) = (wanted, recorder.store()) else { return };
         let Some(mut serving) = serving.or_else(|| store.serve().ok().flatten()) else { return };
+        allow_descriptors();
         if let Some(earlier) = store.left_behind().and_then(|earlier| earlier.socket) {
             // One that a predecessor has left to us is listened at.
             folder::clear_up(&earlier);
@@ -306,8 +309,11 @@ impl House {
             Err(error) => self.say(&format!("other clients are served apart: {error}")),
         }
         if let Err(error) = store.advertise(&mut serving, &published) {
-            // Its own clients find it all the same.
+            // Others would only wait for it; without it each is served by its own process.
             self.say(&format!("this server cannot be found by others: {error}"));
+            self.inner.host.close();
+            published.socket.iter().for_each(|path| take_away(path));
+            return;
         }
         let mut doors = self.doors();
         if doors.closed {
@@ -428,6 +434,8 @@ impl House {
         let (http, keeper) = {
             let mut doors = self.doors();
             doors.closed = true;
+            // Whoever connects from now on is told at once that nobody is there.
+            doors.socket = None;
             (doors.http.take(), doors.keeper.take())
         };
         self.inner.host.part(why, PART);
@@ -480,6 +488,14 @@ impl House {
     fn doors(&self) -> MutexGuard<'_, Doors> {
         self.inner.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Allows this process as many descriptors as it may have: each client takes a few, and a log that cannot be opened is an
+/// episode that is not recorded.
+fn allow_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    // Where it stays as it was, fewer bridges are let in.
+    let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Takes the name of a socket away at which nobody listens any more.

@@ -9,6 +9,7 @@ use std::{env, io, thread};
 
 use majordomus_capability::catalogue;
 use majordomus_mcp_server::bridge::place::{self, Search};
+use majordomus_mcp_server::bridge::run::is_leaving;
 use majordomus_mcp_server::http::{Allowed, BindError, Bound, DEFAULT_PORT, Listen, Port};
 use majordomus_mcp_server::sharing::preamble::{Hello, Wants};
 use majordomus_mcp_server::{
@@ -170,10 +171,13 @@ fn serve_there(plan: Plan, store: Store) -> anyhow::Result<ExitCode> {
         house.keep();
         Ok(house)
     };
-    let place = place::find(&store, &hello, Search::default());
     let mut options = BridgeOptions::new(store, hello, Box::new(open));
     options.diagnostics = Arc::new(note);
-    let (ended, house) = on_standard_streams(options.limits.patience, |streams| run_bridge(options, place, streams))?;
+    let (ended, house) = on_standard_streams(options.limits.patience, |streams| {
+        let given_up = || is_leaving(&streams);
+        let place = place::find(&options.store, &options.hello, Search { given_up: &given_up, ..Search::default() });
+        run_bridge(options, place, streams)
+    })?;
     if let Some(house) = house {
         depart(&house, &plan);
     }

@@ -86,7 +86,7 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
             return Place::Alone { why: "the server of this checkout has no socket".into() };
         }
         if let Some(socket) = published.and_then(|published| published.socket) {
-            if search.mute == Some(&socket) {
+            if search.mute == Some(&*socket) {
                 return Place::Alone { why: MUTE.into() };
             }
             // Not all the time for one question: the lock may be given back meanwhile.
@@ -104,7 +104,8 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
                 Err(error) => why = format!("the server of this checkout cannot be reached: {error}"),
             }
         }
-        if Instant::now() >= until || (search.given_up)() {
+        let late = Instant::now() >= begun + START && (search.given_up)();
+        if Instant::now() >= until || late {
             return Place::Alone { why };
         }
         thread::sleep(PAUSE);

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use serde_json::value::RawValue;
 
 use crate::protocol::{Failure, Fault, Frame, Line, error, read};
-use crate::sharing::preamble::Why;
+use crate::sharing::preamble::{TO_BRIDGE, Why};
 use asked::{Asked, Said, Saying, says_initialized};
 use flight::{Ask, Flight, Unit};
 
@@ -43,8 +43,6 @@ const UNSERVED: &str =
     "the server of this checkout went away and no other one could be started; this was perhaps not done";
 
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// How whatever begins that a server says to a bridge and not to its client.
-const TO_BRIDGE: &[u8] = br#"{"majordomus":"#;
 
 /// What became of a server's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +66,8 @@ pub struct Relay {
     /// The ids of what was replayed for the server's sake, in order; their answers are nobody's.
     swallowed: VecDeque<Box<str>>,
     held: Option<Box<str>>,
+    /// An operator has ended what the client held, and it has not been told.
+    stopped: bool,
     /// What was detached last, until there is another attach.
     ended: Option<Box<str>>,
 }
@@ -97,6 +97,7 @@ impl Relay {
             flight: Flight::default(),
             swallowed: VecDeque::new(),
             held: None,
+            stopped: false,
             ended: None,
         }
     }
@@ -147,7 +148,11 @@ impl Relay {
     /// Only whole lines: what a dead server began to write is dropped by the caller.
     pub fn server_line(&mut self, line: &[u8], to_client: &mut Vec<u8>) -> Told {
         if line.starts_with(TO_BRIDGE) {
-            return asked::farewell(line).map_or(Told::Swallowed, Told::Farewell);
+            let Some(why) = asked::farewell(line) else { return Told::Swallowed };
+            if why == Why::Stopped {
+                self.stopped |= self.held.take().is_some();
+            }
+            return Told::Farewell(why);
         }
         let passes = self.served
             && match Saying::read(line) {
@@ -285,6 +290,17 @@ impl Relay {
     #[must_use]
     pub fn holds(&self) -> Option<&str> {
         self.held.as_deref().or_else(|| self.flight.names())
+    }
+
+    /// Whether an operator has ended what the client held, and it has not been told.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Notes that the next server will tell it.
+    pub fn take_stopped(&mut self) {
+        self.stopped = false;
     }
 
     /// The external id of the episode that the client has detached last and has attached nothing since.

@@ -1,8 +1,8 @@
 //! The loop of a bridge: it waits in `poll` for the client, the server, a signal, and for nothing else.
 
 use std::fmt;
-use std::io::{self, ErrorKind, PipeReader, Read, Write, pipe};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, ErrorKind, IsTerminal, PipeReader, Read, Write, pipe};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
 use majordomus_records::{Serving, Store};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FileType;
 
 use super::place::{self, PATIENCE, Place, Search};
 use super::relay::{Relay, Told};
@@ -410,7 +411,7 @@ impl Bridge {
 
     /// Finds somebody who serves; whether there is one.
     fn connect(&mut self, mute: Option<&Path>, died: Option<&str>) -> bool {
-        let given_up = || is_ready(&self.stop);
+        let given_up = || is_ready(&self.stop) || self.hung_up || has_hung_up(self.input.as_fd());
         let search = Search { mute, given_up: &given_up, ..Search::default() };
         let place = place::find(&self.options.store, &self.hello(), search);
         if let (Some(instance), Some(_)) = (died, self.relay.holds()) {
@@ -437,13 +438,18 @@ impl Bridge {
 
     fn hello(&self) -> Hello {
         let (holds, ended) = (self.relay.holds().map(Into::into), self.relay.ended().map(Into::into));
-        Hello { holds, ended, replays: self.relay.replays(), ..self.options.hello.clone() }
+        let (stopped, replays) = (self.relay.is_stopped(), self.relay.replays());
+        Hello { holds, ended, stopped, replays, ..self.options.hello.clone() }
     }
 
     /// Is served there from now on; whether that is possible at all.
     fn settle_at(&mut self, place: Place) -> bool {
         let (stream, theirs) = match place {
-            Place::Theirs { stream, socket, instance } => (stream, Some((socket, instance))),
+            // It was told then who comes.
+            Place::Theirs { stream, socket, instance } => {
+                self.relay.take_stopped();
+                (stream, Some((socket, instance)))
+            }
             Place::Ours(serving) => match self.open_house(Some(serving)) {
                 Some(stream) => (stream, None),
                 None => return false,
@@ -474,10 +480,12 @@ impl Bridge {
     }
 
     fn open_house(&mut self, serving: Option<Serving>) -> Option<UnixStream> {
+        let hello = self.hello();
         let opened = (self.options.open)(serving).and_then(|house| {
-            let stream = house.take_in(self.hello())?;
+            let stream = house.take_in(hello)?;
             Ok((house, stream))
         });
+        self.relay.take_stopped();
         match opened {
             Ok((house, stream)) => {
                 self.house = Some(house);
@@ -608,7 +616,24 @@ impl Bridge {
     }
 }
 
+/// Whether a client at the start of its session is not worth waiting for a server: it was told to end, or has gone, or its
+/// input is none that anybody writes to, such as a file or nothing at all.
+#[must_use]
+pub fn is_leaving(streams: &Streams) -> bool {
+    is_ready(&streams.stop) || has_hung_up(streams.input.as_fd()) || !has_writer(&streams.input)
+}
+
 fn is_ready(fd: &OwnedFd) -> bool {
     let mut polled = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
     rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1)
+}
+
+fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(1) && polled[0].revents().intersects(BROKEN)
+}
+
+fn has_writer(fd: &OwnedFd) -> bool {
+    let kind = rustix::fs::fstat(fd).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket)) || fd.is_terminal()
 }

@@ -83,7 +83,7 @@ impl Proof {
             Some(store) => store.make_token(instance).map_err(|error| error.to_string()),
             None => Err("outside a repository there is no place for one".into()),
         };
-        let begin = "majordomus: the system does not tell whose connections these are; over HTTP";
+        let begin = "the system does not tell whose connections these are; over HTTP";
         match made {
             Ok(token) => {
                 let path = token.path.display();

@@ -33,6 +33,15 @@ impl Session {
         }
     }
 
+    /// Tells the client with its next result that its episode was ended.
+    pub fn tell_stopped(&self) {
+        self.note(
+            "An operator stopped the server of this checkout, which ended this session's episode; call \
+             majordomus_session_attach again to go on with a new one."
+                .into(),
+        );
+    }
+
     /// Gives one episode back, or says why not.
     fn give_back(&self, external_id: &str) -> Option<String> {
         let Shared { board, provider, records, .. } = &*self.context.shared;
@@ -50,6 +59,7 @@ impl Session {
                 board.recall(&self.peer, by.closed(&key));
                 None
             }
+            Ok(Returning::Gone) if !store.checkout().git_dir.exists() => Some(MOVED.into()),
             Ok(Returning::Gone) => Some(OVER.into()),
             Err(error) => Some(error.without_place()),
         }
@@ -61,6 +71,7 @@ impl Session {
     }
 }
 
+const MOVED: &str = "this checkout is no longer where it was";
 const OVER: &str = "it has ended, or was attached by somebody else since";
 
 /// A session that another process goes on with.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +25,12 @@ use crate::stdio::{StdioOptions, Streams, serve_streams};
 const HELLO: Duration = Duration::from_secs(2);
 /// The most connections at once; each has a thread.
 const GUESTS_MOST: usize = 512;
+/// How many descriptors each takes.
+const DESCRIPTORS_EACH: usize = 4;
+/// How many descriptors are left to everything else: logs, git, HTTP.
+const DESCRIPTORS_LEFT: usize = 128;
+/// The most that have connected and not said yet what they want.
+const KNOCKING_MOST: usize = 64;
 /// How long to wait where no connection can be accepted, for want of descriptors for example.
 const BREATH: Duration = Duration::from_millis(50);
 /// The stack of a connection's thread: what a call takes, several times over.
@@ -83,8 +89,25 @@ pub struct Host {
     inner: Arc<Inner>,
 }
 
+/// Somebody who has connected and not said yet what they want.
+struct Knock(Arc<Inner>);
+
+impl Knock {
+    fn new(inner: &Arc<Inner>) -> Self {
+        inner.knocking.fetch_add(1, Ordering::AcqRel);
+        Self(inner.clone())
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        self.0.knocking.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 struct Inner {
     options: HostOptions,
+    knocking: AtomicUsize,
     on_stop: OnceLock<Box<dyn Fn(UnixStream) + Send + Sync>>,
     guests: Mutex<Guests>,
     /// A connection has gone.
@@ -115,6 +138,7 @@ impl Host {
         Self {
             inner: Arc::new(Inner {
                 options,
+                knocking: AtomicUsize::new(0),
                 on_stop: OnceLock::new(),
                 guests: Mutex::default(),
                 gone: Condvar::new(),
@@ -191,11 +215,12 @@ impl Host {
                 return;
             }
             match listener.accept() {
-                Ok((stream, _)) if self.len() < GUESTS_MOST => {
+                Ok((stream, _)) if self.has_room() => {
+                    let knock = Knock::new(&self.inner);
                     let host = self.clone();
                     let thread = thread::Builder::new().name("guest".into()).stack_size(STACK);
                     // Without a thread the connection is dropped, and its bridge tries again.
-                    let _ = thread.spawn(move || host.welcome(stream));
+                    let _ = thread.spawn(move || host.welcome(stream, knock));
                 }
                 // A bridge that finds nobody serves its client alone.
                 Ok(_) => {}
@@ -205,8 +230,16 @@ impl Host {
         }
     }
 
+    /// Whether one more can be served, with the descriptors that this process may have.
+    fn has_room(&self) -> bool {
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let descriptors = descriptors.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let most = (descriptors.saturating_sub(DESCRIPTORS_LEFT) / DESCRIPTORS_EACH).clamp(1, GUESTS_MOST);
+        self.len() < most && self.inner.knocking.load(Ordering::Acquire) < KNOCKING_MOST
+    }
+
     /// Hears what somebody who has connected wants, and does it.
-    fn welcome(&self, stream: UnixStream) {
+    fn welcome(&self, stream: UnixStream, knock: Knock) {
         // Neither the folder's mode alone decides who may call, nor does its owner always stay the same.
         if !folder::is_same_user(&stream).unwrap_or(false) || stream.set_nonblocking(false).is_err() {
             return;
@@ -220,10 +253,7 @@ impl Host {
             Err(_) => return,
         };
         let options = &self.inner.options;
-        if hello.checkout != options.checkout {
-            refuse(&stream, Refused::Checkout, "this server is another checkout's");
-            return;
-        }
+        drop(knock);
         if hello.format != FORMAT {
             let message = format!(
                 "the running server is majordomus {}, which this version does not understand; end it with `majordomus \
@@ -231,6 +261,10 @@ impl Host {
                 env!("CARGO_PKG_VERSION")
             );
             refuse(&stream, Refused::Format, &message);
+            return;
+        }
+        if hello.checkout != options.checkout {
+            refuse(&stream, Refused::Checkout, "this server is another checkout's");
             return;
         }
         if self.inner.guests().closed {
@@ -273,6 +307,9 @@ impl Host {
             Some(carrier) => session.carried_by(carrier),
             None => session,
         };
+        if hello.stopped {
+            session.tell_stopped();
+        }
         session.come_back(hello.holds.as_deref(), hello.ended.as_deref(), hello.replays);
         if let Ok(input) = stream.try_clone() {
             let mut stdio = StdioOptions::new(options.shared.clone());

@@ -40,6 +40,9 @@ pub struct Hello {
     /// The external id of the episode that it has detached last, where it holds none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// Whether the operator's word that ended the last server ended an episode of its client's with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// How many lines follow first that an earlier server has had already, and that are no sign of life.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replays: usize,
@@ -68,7 +71,18 @@ impl Hello {
     pub fn new(wants: Wants, checkout: String) -> Self {
         let version = env!("CARGO_PKG_VERSION").into();
         let (pid, connection) = (std::process::id(), None);
-        Self { wants, format: FORMAT, version, checkout, connection, pid, holds: None, ended: None, replays: 0 }
+        Self {
+            wants,
+            format: FORMAT,
+            version,
+            checkout,
+            connection,
+            pid,
+            holds: None,
+            ended: None,
+            stopped: false,
+            replays: 0,
+        }
     }
 }
 
@@ -116,8 +130,8 @@ pub enum Why {
     Stopped,
 }
 
-/// What every [`farewell`] begins with, and no message of the protocol.
-pub const FAREWELL: &[u8] = br#"{"majordomus":"farewell""#;
+/// How every line begins that a server says to a bridge and not to its client; no message of the protocol does.
+pub const TO_BRIDGE: &[u8] = br#"{"majordomus":"#;
 
 /// The line by which a server goes on purpose, its newline included.
 #[must_use]
@@ -210,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_is_told_by_how_it_begins() {
+    fn a_farewell_is_told_from_messages_by_how_it_begins() {
         for why in [Why::Moved, Why::Stopped] {
-            assert!(farewell(why).starts_with(FAREWELL));
+            assert!(farewell(why).starts_with(TO_BRIDGE));
         }
     }
 }
