@@ -141,6 +141,22 @@ impl Store {
         }
     }
 
+    /// The version of a server that published in a form which this version does not read; whether it lives still is known
+    /// by [`is_served`](Self::is_served).
+    #[must_use]
+    pub fn other_version(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Any {
+            format: u32,
+            version: String,
+        }
+        let read = |root: &PathBuf| {
+            let bytes = self.disk().read(&file(root), READ_MOST).ok()?;
+            serde_json::from_slice::<Any>(&bytes).ok().filter(|any| any.format != FORMAT)
+        };
+        self.places().iter().find_map(read).map(|any| crate::text::visible(&any.version))
+    }
+
     /// Writes a file of the server's aside and renames it, so that nobody ever reads a half of it.
     pub(crate) fn write_whole(&self, path: &Path, bytes: &[u8], instance: &str) -> io::Result<()> {
         let (disk, aside) = (self.disk(), path.with_extension(format!("{instance}.aside")));

@@ -85,6 +85,11 @@ pub fn find(store: &Store, hello: &Hello, search: Search<'_>) -> Place {
             // It could not make one, and said so.
             return Place::Alone { why: "the server of this checkout has no socket".into() };
         }
+        if let Some(version) = store.other_version().filter(|_| published.is_none() && Instant::now() >= begun + START)
+        {
+            let why = format!("majordomus {version} serves this checkout, which this version does not understand");
+            return Place::Alone { why };
+        }
         if let Some(socket) = published.and_then(|published| published.socket) {
             if search.mute == Some(&*socket) {
                 return Place::Alone { why: MUTE.into() };

@@ -394,6 +394,11 @@ impl Bridge {
         }
         // One that goes on purpose has handed over what it had, and that is nobody's trouble.
         self.quiet = server.why.is_some();
+        if server.theirs.is_none() && server.why.is_none() {
+            self.give_up("this process could not, for want of descriptors or threads");
+            self.close_house();
+            return;
+        }
         // Whoever is waited for is gone: the client's answers so far first.
         let _ = self.to_client.flush(&self.output);
         self.close_house();
@@ -492,14 +497,19 @@ impl Bridge {
                 Some(stream)
             }
             Err(error) => {
-                (self.options.diagnostics)(&format!("this client cannot be served: {error}"));
-                self.relay.abandon(self.to_client.bytes());
-                self.from_client.clear();
-                self.input_ends();
-                self.unserved = true;
+                self.give_up(&error.to_string());
                 None
             }
         }
+    }
+
+    /// Nobody can serve, not even this process: what waits is answered, and nothing more is read.
+    fn give_up(&mut self, why: &str) {
+        (self.options.diagnostics)(&format!("this client cannot be served: {why}"));
+        self.relay.abandon(self.to_client.bytes());
+        self.from_client.clear();
+        self.input_ends();
+        self.unserved = true;
     }
 
     /// When to ask whether the server is there at all.

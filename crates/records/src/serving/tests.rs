@@ -83,3 +83,14 @@ fn a_file_that_is_none_of_ours_is_nobody() {
         assert_eq!(one.published(), None, "{bytes:?}");
     }
 }
+
+#[test]
+fn a_server_of_a_version_that_publishes_otherwise_is_told_by_its_version() {
+    let (_folder, one, other) = stores();
+    let mut serving = one.serve().unwrap().unwrap();
+    one.advertise(&mut serving, &published("a")).unwrap();
+    assert_eq!(other.other_version(), None);
+    let place = one.state().roots()[0].join("server.json");
+    fs::write(place, r#"{"format":99,"version":"9.0.0","where":"elsewhere"}"#).unwrap();
+    assert_eq!((other.published(), other.other_version()), (None, Some("9.0.0".into())));
+}

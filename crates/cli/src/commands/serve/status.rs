@@ -95,6 +95,9 @@ pub(super) fn mute() -> anyhow::Error {
 
 /// What to do about a server that does not answer. Who holds the lock is for the system to say.
 pub(super) fn mute_hint(store: &Store) -> String {
+    if let Some(version) = store.other_version() {
+        return format!("majordomus {version} serves this checkout; ask it with a program of that version");
+    }
     let folder = store.checkout().git_dir.display().to_string().replace('\'', r"'\''");
     format!("it is stopped or stuck: `lsof '{folder}'` tells its process; continue that with `kill -CONT`, or end it")
 }
