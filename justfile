@@ -21,6 +21,10 @@ bench *arguments:
     cargo build --release --package majordomus-cli --package majordomus-benches
     cargo run --release --package majordomus-benches --bin majordomus-benches -- {{arguments}}
 
+# Run more simulations, with fresh seeds; `just soak 1000 7` runs the thousand from seed 7 on.
+soak *arguments:
+    cargo run --package majordomus-simulation --bin soak -- {{arguments}}
+
 # Write docs/reference from the registry and the command line.
 generate:
     cargo run --release -- generate
