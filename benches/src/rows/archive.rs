@@ -113,6 +113,7 @@ fn count(folder: &Path) -> Result<Vec<(&'static str, String)>> {
         took_over: false,
         repeated: false,
         ago: Duration::ZERO,
+        asked_ago: Duration::ZERO,
     });
     ensure!(report.line.contains(" opened at "), "a start opened nothing: {}", report.line);
     counted.push(("a start", disk.take()));

@@ -57,6 +57,9 @@ pub struct Opening {
     pub repeated: bool,
     /// How long before now its client was last heard: a call that is tried again is no evidence.
     pub ago: Duration,
+    /// How long before now it was first asked for; longer than a moment only where it is tried again. Unless it is
+    /// [`again`](Self::again), it then takes nothing from a connection to another process that was heard since.
+    pub asked_ago: Duration,
 }
 
 /// What the board asks a driver to close.
@@ -70,6 +73,8 @@ pub struct Closing {
     pub by_operator: bool,
     /// How long before now the last evidence was, as far as this process saw it; `None` where it saw none.
     pub last_evidence_ago: Option<Duration>,
+    /// How long before now it was first asked for: what began after that is another one, and goes on.
+    pub asked_ago: Duration,
     /// Only for [`CloseReason::Expired`]: what was judged; `None` where somebody says so of an episode that is held.
     pub judged: Option<Judged>,
 }
@@ -115,8 +120,9 @@ pub enum Outcome {
     Nothing,
     /// Only for a repeated opening: it is this connection's still, and nothing was written.
     Unchanged,
-    /// It is no more this board's to speak of. For an opening by whom an earlier server knew: that episode is over, or
-    /// somebody else has attached since. For [`CloseReason::Expired`]: a connection to another process holds it.
+    /// It is no more this board's to speak of. For an opening by whom an earlier server knew, or one that is tried again:
+    /// that episode is over, or somebody else's by now. For [`CloseReason::Expired`]: a connection to another process
+    /// holds it.
     Gone,
     /// It could not be recorded; the board keeps the episode, says so, and asks again.
     Failed,

@@ -169,7 +169,7 @@ impl Machine {
             return Ok(Attach::CloseFirst(self.begin_close(slot, CloseReason::Expired, Asked::default())));
         }
         if holds && answered {
-            return Ok(self.repeat(slot, wish));
+            return Ok(self.repeat(slot, wish, now));
         }
         if holds {
             return Ok(self.sit_again(slot, wish, now));
@@ -336,7 +336,7 @@ impl Machine {
         entry.wait = None;
         let carrier = wish.carrier.clone();
         let took_over = takeover.is_some();
-        entry.joining = Joining { again: wish.again, carrier, took_over, ..Joining::default() };
+        entry.joining = Joining { again: wish.again, carrier, took_over, asked_at: now, ..Joining::default() };
         self.sit(slot, wish, !wish.again, now);
         // The opening first: somebody waits for it.
         let open = self.begin_open(slot, false);
@@ -350,10 +350,11 @@ impl Machine {
 
     /// Asks the driver whether the peer has what it seems to hold. Until it answers, and where nothing has changed, that is
     /// a message like any other.
-    fn repeat(&mut self, slot: u32, wish: &Wish) -> Attach {
+    fn repeat(&mut self, slot: u32, wish: &Wish, now: i64) -> Attach {
         self.touch_held(wish.peer);
         let entry = self.entries.of_mut(slot);
-        entry.joining = Joining { carrier: wish.carrier.clone(), repeated: true, ..Joining::default() };
+        let carrier = wish.carrier.clone();
+        entry.joining = Joining { carrier, repeated: true, asked_at: now, ..Joining::default() };
         if wish.client.is_some() {
             entry.client.clone_from(&wish.client);
         }
@@ -368,6 +369,7 @@ impl Machine {
             let carrier = wish.carrier.clone();
             self.entries.of_mut(slot).joining = Joining { again: wish.again, carrier, ..Joining::default() };
         }
+        self.entries.of_mut(slot).joining.asked_at = now;
         self.sit(slot, wish, wish.handle.is_some() && !wish.again, now);
         let open = self.begin_open(slot, false);
         Attach::Seated(Box::new(Seated { open, taken_over_from: None, left: None }))
@@ -400,14 +402,16 @@ impl Machine {
     }
 
     fn begin_open(&mut self, slot: u32, background: bool) -> Call {
-        let ago = duration(self.latest.saturating_sub(self.evidence(slot)));
+        let latest = self.latest;
+        let ago = duration(latest.saturating_sub(self.evidence(slot)));
         let entry = self.entries.of_mut(slot);
         let peer = entry.last_holder.expect("only an episode that was attached in this process is opened");
         entry.record = Record::Asked;
         entry.retry_at = None;
-        let Joining { handle, again, carrier, took_over, repeated } = entry.joining.clone();
+        let Joining { handle, again, carrier, took_over, repeated, asked_at } = entry.joining.clone();
         let (key, client) = (entry.key.clone(), entry.client.clone());
-        let opening = Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago };
+        let asked_ago = duration(latest.saturating_sub(asked_at));
+        let opening = Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago, asked_ago };
         self.begin(slot, Work::Open(opening), background)
     }
 

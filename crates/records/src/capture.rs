@@ -118,6 +118,8 @@ pub struct Event<'a> {
     pub by_operator: bool,
     /// How long ago this process last saw the client at work, where it knows better than the log.
     pub last_evidence_ago: Option<Duration>,
+    /// How long ago a connection's event was first asked for, where it is tried again.
+    pub asked_ago: Duration,
     /// By which length this process judged that it is over.
     pub judged: Option<Judged>,
 }
@@ -155,6 +157,7 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
         repeated: false,
         by_operator: false,
         last_evidence_ago: None,
+        asked_ago: Duration::ZERO,
         judged: None,
     };
     let captured = record(&store, &event)?;
@@ -224,6 +227,7 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
                 took_over: event.took_over,
                 repeated: event.repeated,
                 ago: event.last_evidence_ago.unwrap_or_default(),
+                asked_ago: event.asked_ago,
             };
             if joining.is_resume {
                 store.note_resumed(event.provider.id);
@@ -265,6 +269,7 @@ fn ending<'a>(event: &Event<'a>, witness: Witness) -> Ending<'a> {
         },
         holder,
         last_evidence_ago: event.last_evidence_ago,
+        asked_ago: event.asked_ago,
     }
 }
 

@@ -32,6 +32,9 @@ fn is_zero(ms: &u64) -> bool {
     *ms == 0
 }
 
+/// By how much an age that was rounded to milliseconds may be off.
+pub(crate) const ROUNDING: Duration = Duration::from_millis(2);
+
 /// By how much the wall clocks of two machines that share a repository may differ.
 const FUTURE_MOST_MS: i64 = 3_600_000;
 
@@ -64,6 +67,12 @@ impl Stamp {
             up_ms: self.up_ms.saturating_sub(ms),
             asleep_ms: self.asleep_ms,
         }
+    }
+
+    /// Whether this was later than `ago` before `now`, and not only by rounding. What another boot saw was before all that
+    /// a process of this one remembers.
+    pub(crate) fn is_after(&self, ago: Duration, now: &Self) -> bool {
+        self.boot == now.boot && now.age_of(self).saturating_add(ROUNDING) < ago
     }
 
     /// Tells what the wall clock should say at this stamp, going by an `earlier` one of the same boot: what it said then

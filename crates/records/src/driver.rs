@@ -111,6 +111,7 @@ impl RecordDriver {
             repeated: with.repeated,
             by_operator: with.by_operator,
             last_evidence_ago: with.last_evidence_ago,
+            asked_ago: with.asked_ago,
             judged: with.judged,
         };
         match capture::record(&self.store, &event) {
@@ -171,6 +172,7 @@ struct With<'a> {
     reason: Option<CloseReason>,
     by_operator: bool,
     last_evidence_ago: Option<Duration>,
+    asked_ago: Duration,
     judged: Option<Judged>,
 }
 
@@ -185,6 +187,7 @@ impl EpisodeDriver for RecordDriver {
             took_over: opening.took_over,
             repeated: opening.repeated,
             last_evidence_ago: Some(opening.ago),
+            asked_ago: opening.asked_ago,
             ..With::default()
         };
         self.run(&opening.key, EventKind::Start, with)
@@ -195,6 +198,7 @@ impl EpisodeDriver for RecordDriver {
             reason: Some(closing.reason),
             by_operator: closing.by_operator,
             last_evidence_ago: closing.last_evidence_ago,
+            asked_ago: closing.asked_ago,
             judged: closing.judged,
             ..With::default()
         };

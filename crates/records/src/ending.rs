@@ -52,6 +52,8 @@ pub enum Ending<'a> {
         holder: Option<&'a str>,
         /// Evidence of this process that the log does not have yet.
         last_evidence_ago: Option<Duration>,
+        /// How long ago that was first said, where it is tried again: it ends nothing that began since.
+        asked_ago: Duration,
     },
     /// Nobody was seen for as long as one waits.
     Silence {
@@ -93,6 +95,7 @@ impl Store {
             witness: Witness::Operator,
             holder: None,
             last_evidence_ago: None,
+            asked_ago: Duration::ZERO,
         };
         self.end(key, said)
     }
@@ -108,6 +111,10 @@ impl Store {
         ending: Ending<'_>,
     ) -> Result<EndedAs, StoreError> {
         let mut waiting = Vec::new();
+        let asked = match ending {
+            Ending::Said { asked_ago, .. } => Some(self.now().before(asked_ago)),
+            Ending::Silence { .. } => None,
+        };
         for _ in 0..ATTEMPTS {
             let Some(mut at) = open()? else { break };
             let (mut log, mut length) = read(&mut at, Part::Ends)?;
@@ -125,7 +132,8 @@ impl Store {
                 self.retire_or_leave(&mut at, &log)?;
                 continue;
             }
-            if log.start.is_none() {
+            let is_later = asked.as_ref().is_some_and(|asked| log.began_since(now.age_of(asked), &now));
+            if log.start.is_none() || is_later {
                 break;
             }
             let line = match ending {
@@ -143,7 +151,7 @@ impl Store {
                         self.silence_line(&log, judged, now)?
                     }
                 },
-                Ending::Said { outcome, reason, witness, holder, last_evidence_ago } => {
+                Ending::Said { outcome, reason, witness, holder, last_evidence_ago, .. } => {
                     let ours =
                         log.connection.clone().filter(|connection| holder.is_some_and(|own| is_of(connection, own)));
                     // Whoever speaks for no connection may not speak for one that lives, but for a person who says so;
@@ -222,9 +230,17 @@ impl Store {
         Ok(line)
     }
 
+    /// Puts a log aside that somebody else has ended, who may have been killed before that was durable.
+    pub(crate) fn retire_found(&self, at: &mut Appender, log: &Log) -> Result<(), StoreError> {
+        if log.end.is_some() {
+            at.file.sync().map_err(StoreError::io("cannot write", &at.path))?;
+        }
+        self.retire(at, log)
+    }
+
     /// The same, and no failure where somebody else is at it: whoever asked looks again.
     pub(crate) fn retire_or_leave(&self, at: &mut Appender, log: &Log) -> Result<(), StoreError> {
-        match self.retire(at, log) {
+        match self.retire_found(at, log) {
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => Ok(()),
             done => done,
         }

@@ -6,16 +6,13 @@ use std::time::Duration;
 use majordomus_episodes_core::EpisodeKey;
 
 use crate::append::{ATTEMPTS, Durable, Part, folder_of, millis, random, read};
-use crate::clock::Stamp;
+use crate::clock::{ROUNDING, Stamp};
 use crate::ending::is_of;
 use crate::holder::Holder;
 use crate::line::{Kind, Opened, Witness};
 use crate::log::Log;
 use crate::state;
 use crate::store::{Appender, Silence, Store, StoreError};
-
-/// By how much an age that was rounded to milliseconds may be off.
-const ROUNDING: Duration = Duration::from_millis(2);
 
 /// Who joins an episode.
 #[derive(Clone, Copy, Default)]
@@ -44,6 +41,9 @@ pub struct Joining<'a> {
     pub repeated: bool,
     /// How long ago the client showed itself, where that could not be written at once.
     pub ago: Duration,
+    /// How long ago it was first asked for, where this is tried again: whoever was heard at another process since keeps
+    /// what it has.
+    pub asked_ago: Duration,
 }
 
 /// Whose an open episode is, as its log says.
@@ -136,6 +136,13 @@ impl Store {
                 // While this server was stopped, its client has gone on at another one.
                 return Err(StoreError::Gone);
             }
+            if let Some(connection) = connection.as_deref().filter(|_| !joining.again)
+                && whose(&log, connection) == Whose::Others
+                && log.is_heard_since(joining.asked_ago, &now)
+            {
+                // What was asked for before somebody else came does not take it from them.
+                return Err(StoreError::Gone);
+            }
             if let Some((holder, _)) = joining.connection
                 && let Err(error) = self.hold(holder, &at.root, &now, key)
             {
@@ -144,9 +151,7 @@ impl Store {
                 }
                 return Err(error);
             }
-            // Never before what stands in the log already.
-            let ago = log.silent_for(&now).map_or(joining.ago, |silent| silent.min(joining.ago));
-            let mut line = self.line(Kind::Start, now.before(ago), witness)?;
+            let mut line = self.line(Kind::Start, now.before(log.clamp(joining.ago, &now)), witness)?;
             line.again = joining.again;
             line.handle = joining.handle.map(Into::into);
             line.carrier = joining.carrier.map(Into::into);
@@ -170,7 +175,7 @@ impl Store {
                 // meanwhile and comes back over the same connection is younger than that.
                 let known = |handle: &str| log.handles.iter().any(|known| known == handle);
                 let is_written = log.silent_for(&now).is_some_and(|silent| silent <= joining.ago + ROUNDING);
-                if same && joining.handle.map_or(is_written, known) {
+                if same && is_written && joining.handle.is_none_or(known) {
                     // That call may have failed because it could not make it durable.
                     self.make_durable(&mut at)?;
                     return Ok(joined(&log, start.opened.session_id.clone(), true, before.ended));

@@ -48,6 +48,8 @@ pub struct Log {
     latest: Option<Stamp>,
     /// The last evidence's stamp as it was written: what ages are counted from. The one that is shown may have been moved.
     written: Option<Stamp>,
+    /// When a connection was last heard, as it was written: no hook.
+    heard: Option<Stamp>,
 }
 
 /// The counting start of a log.
@@ -127,7 +129,32 @@ impl Log {
     /// Returns how long the client has been silent at `now`.
     #[must_use]
     pub fn silent_for(&self, now: &Stamp) -> Option<Duration> {
-        self.written.as_ref().map(|written| now.age_of(written))
+        self.age_at(now)
+    }
+
+    /// How old the last evidence is. Between boots only wall times are left, and the clock may have been set since or before:
+    /// of the time as it was written and as it is shown, the one that says less.
+    fn age_at(&self, now: &Stamp) -> Option<Duration> {
+        let (shown, _) = self.last_evidence.as_ref()?;
+        let written = self.written.as_ref().unwrap_or(shown);
+        Some(now.age_of(written).min(now.age_of(shown)))
+    }
+
+    /// Whether a connection was heard later than `ago` before `now`.
+    pub(crate) fn is_heard_since(&self, ago: Duration, now: &Stamp) -> bool {
+        self.heard.as_ref().is_some_and(|heard| heard.is_after(ago, now))
+    }
+
+    /// Whether the episode began later than `ago` before `now`.
+    pub(crate) fn began_since(&self, ago: Duration, now: &Stamp) -> bool {
+        self.start.as_ref().is_some_and(|start| start.stamp.is_after(ago, now))
+    }
+
+    /// How long before `now` something was that its client did `ago`: never before what stands there. What another boot
+    /// wrote was before that, whatever the wall clock was set to since.
+    pub(crate) fn clamp(&self, ago: Duration, now: &Stamp) -> Duration {
+        let within = self.written.as_ref().filter(|written| written.boot == now.boot);
+        within.map_or(ago, |written| now.age_of(written).min(ago))
     }
 
     fn take(&mut self, line: Line) {
@@ -222,8 +249,8 @@ impl Log {
             return;
         }
         let Some(ended) = line.ended else { return };
-        if let (Some(judged_ms), Some(evidence)) = (ended.judged_ms, &self.written)
-            && line.stamp.age_of(evidence) < Duration::from_millis(judged_ms)
+        if let (Some(judged_ms), Some(age)) = (ended.judged_ms, self.age_at(&line.stamp))
+            && age < Duration::from_millis(judged_ms)
         {
             return;
         }
@@ -238,7 +265,11 @@ impl Log {
     }
 
     fn evidence(&mut self, line: Line) {
+        let by_connection = line.connection.is_some();
         let (stamp, at) = self.join(line);
+        if by_connection {
+            self.heard = Some(stamp.clone());
+        }
         self.written = Some(stamp.clone());
         let stamp = self.forward(stamp);
         self.last_evidence = Some((stamp, at));

@@ -174,7 +174,7 @@ impl Store {
             let done = self.appender_at(path).and_then(|at| {
                 let Some(mut at) = at else { return Ok(()) };
                 let (log, _) = read(&mut at, Part::Ends)?;
-                self.retire(&mut at, &log)
+                self.retire_found(&mut at, &log)
             });
             if let Err(error) = done {
                 swept.troubles.push(with_causes(&error));

@@ -132,6 +132,17 @@ impl Contents {
 }
 
 impl State {
+    /// Where a new file got its name, that is durable with its first fsync: so do ext4, xfs and btrfs.
+    fn make_name_durable(&mut self, file: u64) {
+        let made =
+            |change: &Change| change.gone.is_none() && change.there.as_ref().is_some_and(|(_, inode)| *inode == file);
+        if let Some(at) = self.journal.iter().position(made) {
+            for change in self.journal.drain(..=at) {
+                apply(&mut self.durable_names, &change);
+            }
+        }
+    }
+
     fn not_found<T>() -> io::Result<T> {
         Err(ErrorKind::NotFound.into())
     }
@@ -492,7 +503,10 @@ impl File for Opened {
         let is_alive = !state.powered_off && state.views.get(&self.view.process).is_some_and(|faults| !faults.dead);
         let contents = self.contents(&mut state);
         match failed {
-            None => contents.sync(),
+            None => {
+                contents.sync();
+                state.make_name_durable(self.inode);
+            }
             // Whoever is killed before has not asked for it.
             Some(_) if is_alive && FSYNC_FORGETS => contents.fail_to_sync(),
             Some(_) => {}

@@ -1,6 +1,7 @@
 //! One server: what the command's house does, without threads, sockets and a machine's clocks.
 
 use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use majordomus_episodes_core::peers::{Peer, PeerBoard, Transport};
 use majordomus_mcp_server::Session;
 use majordomus_records::facts::Facts;
 use majordomus_records::git::{Answer, Git, Question};
+use majordomus_records::recovery::Judges;
+use majordomus_records::state::key_hash;
 use majordomus_records::state::{State, carrier_of};
 use majordomus_records::store::{Parts, Silence};
 use majordomus_records::{Checkout, Policy, RecordDriver, Store};
@@ -138,7 +141,9 @@ impl Server {
 
     /// Finishes what is over, adopts what waits.
     pub(crate) fn look_after_the_house(&mut self, now: Duration, judging: bool) {
-        sweep(self.recorder.store(), judging);
+        let on_board: HashSet<String> = self.shared.board.keys().iter().map(key_hash).collect();
+        let on_board = |key: &str| on_board.contains(key);
+        sweep(self.recorder.store(), if judging { Judges::AllBut(&on_board) } else { Judges::Nothing });
         self.adopt();
         self.chores_at = now + HOUSEKEEPING;
     }
@@ -211,9 +216,9 @@ impl Server {
     }
 }
 
-/// Finishes what nobody is left to finish; `judging` where silence may be judged.
-pub(crate) fn sweep(store: &Store, judging: bool) {
-    store.sweep_as(judging, SWEEP);
+/// Finishes what nobody is left to finish.
+pub(crate) fn sweep(store: &Store, judges: Judges<'_>) {
+    store.sweep_as(judges, SWEEP);
 }
 
 /// What a person's command asks of a server, or of the logs where there is none.

@@ -12,6 +12,7 @@ use majordomus_providers::EventKind;
 use majordomus_records::capture::{self, Captured};
 use majordomus_records::clock::Stamp;
 use majordomus_records::ending::EndedAs;
+use majordomus_records::recovery::Judges;
 
 use crate::disk::{Fault, Platter, View};
 use crate::machine::Machine;
@@ -238,8 +239,10 @@ impl World {
             again: false,
             carrier: None,
             took_over: false,
+            repeated: false,
             by_operator: false,
             last_evidence_ago: None,
+            asked_ago: Duration::ZERO,
             judged: None,
         };
         let captured = capture::record(&store, &event);
@@ -289,7 +292,7 @@ impl World {
         let holder = self.lock.filter(|holder| self.processes[holder].stopped_at.is_none());
         match asks {
             Asks::List => drop(store.open_episodes()),
-            Asks::Sweep => server::sweep(&store, self.lock.is_none()),
+            Asks::Sweep => server::sweep(&store, if self.lock.is_none() { Judges::All } else { Judges::Nothing }),
             Asks::CloseConnection(_) | Asks::CloseHook(_) => {
                 let key = match asks {
                     Asks::CloseHook(n) => Key::of_hook(n),
@@ -308,7 +311,7 @@ impl World {
                     // It is mute, and nobody knows better.
                     (None, Some(_)) => {}
                     (None, None) => {
-                        server::sweep(&store, true);
+                        server::sweep(&store, Judges::All);
                         server::close_by_operator(server::without_server(store), &key.id, &key.provider);
                     }
                 }
@@ -359,7 +362,7 @@ impl World {
         let (process, view) = self.momentary(Who::Person);
         let store = self.place.store(view, &self.machine);
         for _ in 0..5 {
-            server::sweep(&store, true);
+            server::sweep(&store, Judges::All);
         }
         self.platter.forget(process);
         self.look()?;

@@ -14,16 +14,16 @@ use crate::place::repository;
 
 fn open(driver: &dyn EpisodeDriver, peer: &Peer, id: &str) -> Report {
     let key = EpisodeKey::new("generic", id).unwrap();
-    let (peer, ago) = (peer.id(), Duration::ZERO);
+    let (peer, ago, asked_ago) = (peer.id(), Duration::ZERO, Duration::ZERO);
     let (client, handle, carrier) = (None, None, None);
     let (again, took_over, repeated) = (false, false, false);
-    driver.open(&Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago })
+    driver.open(&Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago, asked_ago })
 }
 
 fn close(driver: &dyn EpisodeDriver, id: &str, reason: CloseReason) -> Report {
     let key = EpisodeKey::new("generic", id).unwrap();
-    let last_evidence_ago = Some(Duration::ZERO);
-    driver.close(&Closing { key, reason, by_operator: false, last_evidence_ago, judged: None })
+    let (last_evidence_ago, asked_ago) = (Some(Duration::ZERO), Duration::ZERO);
+    driver.close(&Closing { key, reason, by_operator: false, last_evidence_ago, asked_ago, judged: None })
 }
 
 /// One script for both: what they report and what they leave, without what differs from run to run.

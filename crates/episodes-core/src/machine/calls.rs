@@ -124,6 +124,8 @@ impl Machine {
         let entry = self.entries.of_mut(ticket.slot);
         assert_eq!(entry.call.take(), Some(ticket.serial), "one call at a time runs for a key");
         let completion = match ticket.kind {
+            // Nobody waits for what is tried again.
+            Kind::Open if ticket.background && report.outcome == Outcome::Gone => self.forget(ticket.slot),
             Kind::Open => self.opened(ticket.slot, report, now),
             Kind::Close => self.close_answered(ticket.slot, report, now),
             Kind::Tell if report.outcome == Outcome::Gone => self.forget(ticket.slot),

@@ -110,7 +110,8 @@ impl Machine {
             None => (reason, asked.by_operator),
         };
         let by = asked.by.or(entry.ending.and_then(|ending| ending.by));
-        entry.ending = Some(Ending { reason, by, by_operator });
+        let asked_at = entry.ending.map_or(latest, |ending| ending.asked_at);
+        entry.ending = Some(Ending { reason, by, asked_at, by_operator });
         (entry.retry_at, entry.tell_at, entry.untold, entry.takeover) = (None, None, false, None);
         let last_evidence_ago = entry.witnessed.then(|| duration(latest.saturating_sub(entry.evidence)));
         let judged = entry.wait.filter(|_| reason == CloseReason::Expired);
@@ -118,7 +119,8 @@ impl Machine {
             limit: duration(wait.limit),
             since_loss: wait.lost_at.map(|at| duration(counted.saturating_sub(at))),
         });
-        let closing = Closing { key: entry.key.clone(), reason, by_operator, last_evidence_ago, judged };
+        let (key, asked_ago) = (entry.key.clone(), duration(latest.saturating_sub(asked_at)));
+        let closing = Closing { key, reason, by_operator, last_evidence_ago, asked_ago, judged };
         self.begin(slot, Work::Close(closing), asked.background)
     }
 

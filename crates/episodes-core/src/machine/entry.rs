@@ -22,6 +22,8 @@ pub(super) struct Ending {
     pub(super) reason: CloseReason,
     /// Who asked for it last and is owed the same answer again.
     pub(super) by: Option<PeerId>,
+    /// When it was first asked for, in time awake.
+    pub(super) asked_at: i64,
     /// Whether an operator gave the reason.
     pub(super) by_operator: bool,
 }
@@ -73,6 +75,8 @@ pub(super) struct Joining {
     pub(super) took_over: bool,
     /// Whether it was asked for once more by whom this process believes to have it.
     pub(super) repeated: bool,
+    /// When its client asked for it, in time awake.
+    pub(super) asked_at: i64,
 }
 
 /// The last takeover, to notice two holders that keep taking it back.

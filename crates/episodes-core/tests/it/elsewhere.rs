@@ -222,3 +222,55 @@ fn after_a_gap_the_driver_is_asked_of_all_that_waits_and_told_how_long_it_has_wa
     assert_eq!(asked.last().unwrap(), "close generic lost expired 2100s ago, judged 900s, lost 900s ago");
     assert_eq!(stage.board.list()[0].state, ConnectionEpisodeState::Open);
 }
+
+#[test]
+fn what_is_tried_again_says_how_long_ago_it_was_first_asked_for() {
+    let stage = Stage::new();
+    let peer = stage.peers.attach(Transport::Stdio);
+    stage.script.answer("disk full", Outcome::Failed);
+    assert!(!attach(&stage.board, &peer, "a").unwrap().recorded);
+    stage.wait(4);
+    stage.board.touch(&peer);
+    stage.wait(6);
+    stage.script.answer("disk full", Outcome::Failed);
+    stage.board.reap();
+    // Its client asks itself: that is another time.
+    stage.wait(3);
+    stage.script.answer("disk full", Outcome::Failed);
+    attach(&stage.board, &peer, "a").unwrap();
+    stage.wait(10);
+    stage.board.reap();
+    assert_eq!(stage.script.asked(), ["open generic a for p1"; 4]);
+    assert_eq!(stage.script.asked_ago(), [0, 10, 0, 10]);
+
+    // An end is that of what there was when it was first asked for, whoever asks for it again.
+    for _ in 0..3 {
+        stage.script.answer("disk full", Outcome::Failed);
+    }
+    assert!(stage.board.close("a", CloseReason::Detach).is_err());
+    stage.wait(10);
+    stage.board.reap();
+    stage.wait(5);
+    assert!(stage.board.close("a", CloseReason::Detach).is_err());
+    stage.wait(10);
+    stage.board.reap();
+    assert_eq!(stage.script.asked_ago(), [0, 10, 15, 25]);
+}
+
+#[test]
+fn who_loses_its_seat_when_its_opening_is_tried_again_is_told_and_may_attach_anew() {
+    let stage = Stage::new();
+    let peer = stage.peers.attach(Transport::Stdio);
+    stage.script.answer("disk full", Outcome::Failed);
+    assert!(!attach(&stage.board, &peer, "a").unwrap().recorded);
+    stage.wait(10);
+    stage.script.answer("somebody else has attached since", Outcome::Gone);
+    assert!(stage.board.reap().is_empty(), "it has not ended");
+    assert!(stage.board.list().is_empty());
+    assert_eq!((stage.board.of_peer(&peer), stage.board.next_due()), (None, None));
+    assert_eq!(stage.board.touch(&peer), Touch::Lost { by: None });
+    assert_eq!(stage.board.touch(&peer), Touch::None, "said once");
+    stage.script.asked();
+    assert!(attach(&stage.board, &peer, "a").unwrap().recorded);
+    assert_eq!(stage.script.asked(), ["open generic a for p1"]);
+}

@@ -409,8 +409,9 @@ fn whom_an_earlier_server_knew_finds_nothing_where_the_repository_knows_that_it_
     stage.board.attach_with(again).unwrap();
     stage.script.answer("it is over", Outcome::Gone);
     stage.wait(10);
-    assert_eq!(stage.board.reap().len(), 1);
+    assert!(stage.board.reap().is_empty(), "it is not this board that has ended it");
     assert!(stage.board.list().is_empty() && stage.board.of_peer(&peer).is_none());
+    assert_eq!(stage.board.touch(&peer), Touch::Lost { by: None }, "it was told that it has it");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) fn report(line: &str, outcome: Outcome) -> Report {
 pub(crate) struct Script {
     answers: Mutex<VecDeque<Report>>,
     asked: Mutex<Vec<String>>,
+    /// How long ago each opening and each end was first asked for.
+    asked_ago: Mutex<Vec<Duration>>,
     /// What is another process's.
     taken: Mutex<Vec<EpisodeKey>>,
 }
@@ -45,6 +47,12 @@ impl Script {
     /// What it was asked since the last time.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// How long before each opening and each end since the last time it was first asked for, in seconds.
+    pub(crate) fn asked_ago(&self) -> Vec<u64> {
+        let ago = std::mem::take(&mut *self.asked_ago.lock().unwrap());
+        ago.iter().map(Duration::as_secs).collect()
     }
 
     /// Says from now on of what it is told of that episode that it is another process's.
@@ -73,6 +81,7 @@ impl EpisodeDriver for Script {
         let carrier =
             opening.carrier.as_ref().map_or(String::new(), |carrier| format!(" by {carrier}, {:?} ago", opening.ago));
         let asked = format!("open {} for {}{handle}{again}{took_over}{repeated}{carrier}", opening.key, opening.peer);
+        self.asked_ago.lock().unwrap().push(opening.asked_ago);
         if opening.repeated && self.answers.lock().unwrap().is_empty() {
             self.asked.lock().unwrap().push(asked);
             return report("it has not changed", Outcome::Unchanged);
@@ -87,6 +96,7 @@ impl EpisodeDriver for Script {
             let since = judged.since_loss.map_or(String::new(), |since| format!(", lost {since:?} ago"));
             format!(", judged {:?}{since}", judged.limit)
         });
+        self.asked_ago.lock().unwrap().push(closing.asked_ago);
         self.next(format!("close {} {}{operator} {ago}{judged}", closing.key, closing.reason.as_str()))
     }
 

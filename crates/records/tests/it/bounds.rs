@@ -64,6 +64,7 @@ fn the_end_of_a_sitting_of_20000_lines_reads_only_the_ends_of_its_log_and_its_re
         witness: Witness::Hook,
         holder: None,
         last_evidence_ago: None,
+        asked_ago: Duration::ZERO,
     };
     let read = disk.bytes_read(|| assert!(matches!(process.store.end(&key(), said), Ok(EndedAs::Ended { .. }))));
     assert!(read < MOST, "the end read {read} bytes");

@@ -108,6 +108,7 @@ fn operator() -> majordomus_records::ending::Ending<'static> {
         witness: majordomus_records::line::Witness::Operator,
         holder: None,
         last_evidence_ago: None,
+        asked_ago: Duration::ZERO,
     }
 }
 

@@ -5,14 +5,17 @@ use std::time::Duration;
 use majordomus_episodes_core::CloseReason;
 use majordomus_episodes_core::board::{Attached, Touch};
 use majordomus_episodes_core::driver::{Closing, EpisodeDriver, Outcome};
+use majordomus_episodes_core::peers::Peer;
 use majordomus_records::clock::{Clock, rfc3339};
+use majordomus_records::ending::{EndedAs, Ending};
 use majordomus_records::joining::{Joining, Whose};
-use majordomus_records::line::{Kind, Witness};
+use majordomus_records::line::{EndOutcome, Kind, Witness};
 use majordomus_records::recovery::Judges;
 use majordomus_records::state::key_hash;
 use majordomus_records::store::Silence;
 
 use crate::returning::{Server, only, silence};
+use crate::sim::Fault;
 use crate::world::{GRACE, Process, World, field, key};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -213,8 +216,8 @@ fn a_judge_does_not_write_what_it_remembers_as_evidence_of_anothers_connection()
     drop(second);
     world.clock.advance(GRACE * 2);
     let (reason, judged) = (CloseReason::Expired, None);
-    let last_evidence_ago = Some(GRACE * 2);
-    let closing = Closing { key: key(), reason, by_operator: false, last_evidence_ago, judged };
+    let (last_evidence_ago, asked_ago) = (Some(GRACE * 2), Duration::ZERO);
+    let closing = Closing { key: key(), reason, by_operator: false, last_evidence_ago, asked_ago, judged };
     assert_eq!(first.driver.close(&closing).outcome, Outcome::Recorded);
     let (_, record) = &world.records()[0];
     assert_eq!(field(record, "closed_at"), rfc3339(taken.wall_ms), "when its client was last heard");
@@ -274,4 +277,145 @@ fn a_server_judges_by_the_logs_what_is_not_on_its_board() {
     assert_eq!(sweep(Judges::Nothing), 0);
     assert_eq!(sweep(Judges::AllBut(&|hash| hash == key_hash(&key()))), 0);
     assert_eq!(sweep(Judges::AllBut(&|_| false)), 1);
+}
+
+/// A server whose opening could not be written, and is tried again.
+fn unrecorded(world: &World) -> (Server, Peer) {
+    let server = Server::new(world);
+    let peer = server.bridge();
+    world.disk.fail_at(1, Fault::Full);
+    assert!(!server.attach(&peer, ID, "c").recorded);
+    world.disk.make_room();
+    (server, peer)
+}
+
+#[test]
+fn an_opening_that_is_tried_again_takes_nothing_from_who_was_heard_at_another_server_since() {
+    // Whether that one was there before or not, and whatever the first one does meanwhile.
+    for (before, works) in [(false, false), (true, false), (false, true)] {
+        let world = World::new();
+        let second = Server::new(&world);
+        let new = second.bridge();
+        if before {
+            second.attach(&new, ID, "d");
+            world.clock.advance(SECOND);
+        }
+        let (first, old) = unrecorded(&world);
+        world.clock.advance(SECOND);
+        if before {
+            second.board.touch(&new);
+            world.clock.advance(MINUTE / 2);
+            second.board.reap();
+        } else {
+            second.attach(&new, ID, "d");
+            world.clock.advance(MINUTE / 2);
+        }
+        if works {
+            assert_eq!(first.board.touch(&old), Touch::Held, "nobody has told it");
+            world.clock.advance(SECOND);
+        }
+        let bytes = log_bytes(&world);
+        assert!(first.board.reap().is_empty(), "it has not ended");
+        assert!(log_bytes(&world) == bytes, "and nothing is written");
+        assert!(first.board.list().is_empty());
+        assert_eq!(first.board.touch(&old), Touch::Lost { by: None });
+        assert_eq!((only(&world).carrier.as_deref(), only(&world).take_overs), (Some("d"), 0));
+        second.board.touch(&new);
+        world.clock.advance(MINUTE);
+        second.board.reap();
+        assert_eq!(second.board.touch(&new), Touch::Held);
+
+        // Whoever attaches anew takes it as ever.
+        let back = first.attach(&old, ID, "c");
+        assert_eq!((back.recorded, back.resumed), (true, true));
+        assert_eq!((only(&world).carrier.as_deref(), only(&world).take_overs), (Some("c"), 1));
+    }
+}
+
+#[test]
+fn an_opening_that_is_tried_again_joins_what_was_there_before_it_and_nobody_was_heard_at_since() {
+    let world = World::new();
+    let second = Server::new(&world);
+    second.attach(&second.bridge(), ID, "d");
+    world.clock.advance(SECOND);
+    let (first, old) = unrecorded(&world);
+    let asked = world.clock.now();
+    // What a hook notes is no connection's.
+    world.clock.advance(SECOND);
+    world.process().store.mark(&key(), Kind::Activity, Witness::Hook, None).unwrap();
+    world.clock.advance(MINUTE);
+    first.board.reap();
+    assert_eq!((only(&world).carrier.as_deref(), only(&world).take_overs), (Some("c"), 1));
+    assert_eq!(first.board.touch(&old), Touch::Held);
+    assert_eq!(only(&world).last_evidence.unwrap().0.up_ms, asked.up_ms + 1000, "never before what stood there");
+}
+
+#[test]
+fn an_end_that_is_tried_again_ends_nothing_that_began_since() {
+    for by_operator in [true, false] {
+        let world = World::new();
+        let server = Server::new(&world);
+        let peer = server.bridge();
+        server.attach(&peer, ID, "c");
+        world.clock.advance(MINUTE);
+        world.disk.fail_at(1, Fault::Full);
+        if by_operator {
+            assert!(server.board.close(ID, CloseReason::Detach).is_err());
+        } else {
+            assert!(!server.board.finish(&peer, None, "generic").unwrap().recorded);
+        }
+        // Meanwhile it is over, and another one begins and is left.
+        world.disk.make_room();
+        world.process().store.close_by_operator(&key()).unwrap();
+        world.clock.advance(SECOND);
+        let next = world.process();
+        next.attach().unwrap();
+        drop(next);
+        let bytes = log_bytes(&world);
+        world.clock.advance(MINUTE);
+        let ended = server.board.reap();
+        assert_eq!(ended[0].repository, format!("no open episode for generic {ID}; nothing to close"));
+        assert!(log_bytes(&world) == bytes);
+        assert!(matches!(silence(&world), Silence::Waiting(_)));
+        assert!(server.board.list().is_empty());
+
+        // Whoever asks now means that one.
+        server.attach(&peer, ID, "c");
+        assert!(server.board.finish(&peer, None, "generic").unwrap().recorded);
+        assert!(world.process().store.find(&key()).unwrap().is_none());
+    }
+}
+
+/// Ends on a person's word that was first given so long ago; whether that ended anything.
+fn ends_by_what_was_asked(world: &World, asked_ago: Duration) -> bool {
+    let (outcome, witness, last_evidence_ago) = (EndOutcome::Closed, Witness::Operator, None);
+    let said = Ending::Said { outcome, reason: "detach", witness, holder: None, last_evidence_ago, asked_ago };
+    matches!(world.process().store.end(&key(), said).unwrap(), EndedAs::Ended { .. })
+}
+
+#[test]
+fn an_end_that_is_tried_again_ends_what_it_was_asked_of_also_where_that_began_in_another_boot() {
+    // The clock is behind: by it all that was before is as good as now.
+    for by_ms in [0, -600_000, -7_200_000] {
+        let world = World::new();
+        drop({
+            let before = world.process();
+            before.attach().unwrap();
+            before
+        });
+        world.clock.advance(MINUTE);
+        world.clock.boot("second");
+        world.clock.advance(MINUTE);
+        world.clock.jump(by_ms);
+        assert!(ends_by_what_was_asked(&world, MINUTE / 2), "set by {by_ms}");
+    }
+}
+
+#[test]
+fn an_end_is_of_what_began_just_before_it_however_its_age_is_rounded() {
+    for (ms, ended) in [(0, true), (2, true), (3, false)] {
+        let world = World::new();
+        world.process().attach().unwrap();
+        assert_eq!(ends_by_what_was_asked(&world, Duration::from_millis(ms)), ended, "{ms} ms");
+    }
 }

@@ -195,3 +195,15 @@ fn of_many_handles_the_latest_are_good() {
     let good = world.logs().remove(0).handles;
     assert_eq!((good.len(), good[0].as_str(), good[15].as_str()), (16, "h24", "h39"));
 }
+
+#[test]
+fn who_comes_back_by_a_good_handle_does_so_at_the_second_try_too() {
+    let world = died(&["h1"]);
+    world.clock.advance(Duration::from_secs(30));
+    world.process().join(1, Some("h2"), false);
+    world.clock.advance(Duration::from_secs(30));
+    let (server, ago) = (world.process(), Duration::from_secs(60));
+    let connection = Some((&server.holder, 1));
+    let again = Joining { connection, handle: Some("h1"), again: true, ago, asked_ago: ago, ..Joining::default() };
+    assert!(server.store.start(&key(), Witness::Connection, again).unwrap().kept);
+}

@@ -48,6 +48,7 @@ impl Server {
             took_over: false,
             repeated: false,
             ago,
+            asked_ago: Duration::ZERO,
         })
     }
 
@@ -65,6 +66,7 @@ impl Server {
             reason: CloseReason::Expired,
             by_operator: false,
             last_evidence_ago: Some(ago),
+            asked_ago: Duration::ZERO,
             judged,
         })
     }

@@ -93,6 +93,7 @@ fn one_hook(world: &World, kind: EventKind) -> (u64, Vec<PathBuf>) {
         repeated: false,
         by_operator: false,
         last_evidence_ago: None,
+        asked_ago: Duration::ZERO,
         judged: None,
     };
     let all = |world: &World| -> Vec<(PathBuf, Vec<u8>)> {

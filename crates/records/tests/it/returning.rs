@@ -182,8 +182,8 @@ fn a_server_that_wakes_up_later_neither_closes_nor_takes_back_what_it_held() {
     stopped.driver.left(&Left { key: key.clone(), peer: peer_id, ago: GRACE * 2 });
     stopped.driver.beat();
     for reason in [CloseReason::Expired, CloseReason::Shutdown, CloseReason::Detach] {
-        let ago = Some(GRACE * 2);
-        let closing = Closing { key: key.clone(), reason, by_operator: false, last_evidence_ago: ago, judged: None };
+        let (key, last_evidence_ago, asked_ago) = (key.clone(), Some(GRACE * 2), Duration::ZERO);
+        let closing = Closing { key, reason, by_operator: false, last_evidence_ago, asked_ago, judged: None };
         let outcome = stopped.driver.close(&closing).outcome;
         assert!(matches!(outcome, Outcome::Gone | Outcome::Nothing), "{reason:?}: {outcome:?}");
     }
@@ -467,8 +467,8 @@ fn a_server_that_was_stopped_while_it_wrote_an_end_ends_nothing_that_the_next_on
                     given.give_back(&given.bridge(), &key(), "c");
                 })),
             );
-            let judged = None;
-            let closing = Closing { key: key(), reason, by_operator: false, last_evidence_ago: None, judged };
+            let (last_evidence_ago, asked_ago, judged) = (None, Duration::ZERO, None);
+            let closing = Closing { key: key(), reason, by_operator: false, last_evidence_ago, asked_ago, judged };
             stopped.driver.close(&closing);
             if world.disk.is_waiting() {
                 break;

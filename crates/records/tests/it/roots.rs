@@ -37,7 +37,9 @@ fn open_logs(world: &World) -> (Vec<PathBuf>, Vec<PathBuf>) {
 
 fn end_by_hook(process: &Process) -> Result<EndedAs, StoreError> {
     let (outcome, witness) = (EndOutcome::Closed, Witness::Hook);
-    process.store.end(&key(), Ending::Said { outcome, reason: "clear", witness, holder: None, last_evidence_ago: None })
+    let (last_evidence_ago, asked_ago) = (None, Duration::ZERO);
+    let reason = "clear";
+    process.store.end(&key(), Ending::Said { outcome, reason, witness, holder: None, last_evidence_ago, asked_ago })
 }
 
 #[test]

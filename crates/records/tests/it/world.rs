@@ -175,7 +175,8 @@ impl Process {
     pub(crate) fn detach(&self) -> Result<EndedAs, StoreError> {
         let holder = Some(self.holder.id());
         let (outcome, witness) = (EndOutcome::Closed, Witness::Connection);
-        self.store.end(&key(), Ending::Said { outcome, reason: "detach", witness, holder, last_evidence_ago: None })
+        let (reason, last_evidence_ago, asked_ago) = ("detach", None, Duration::ZERO);
+        self.store.end(&key(), Ending::Said { outcome, reason, witness, holder, last_evidence_ago, asked_ago })
     }
 
     pub(crate) fn expire(&self) -> Result<EndedAs, StoreError> {

@@ -147,6 +147,12 @@ impl World {
         };
         let written = asked.taken_up.filter(|moment| moment.is_written).map(|moment| moment.at);
         let claim = message.get("result").and_then(Claim::read);
+        if let (What::Detach(Some(_)), Some(Claim::Recorded { session_id, .. })) = (asked.what, &claim)
+            && let Some(client) = self.clients.get_mut(&n)
+        {
+            // That one is the last now.
+            client.ended = Some(session_id.clone()).filter(|_| client.ended.is_some());
+        }
         if asked.what == What::Detach(None) {
             self.ends_again(n, message["id"].as_u64().unwrap_or_default(), claim.as_ref());
         }
@@ -205,8 +211,10 @@ impl World {
                 let conversation = self.truth.of(&Key::of_connection(id));
                 conversation.is_contested |= known_elsewhere;
                 conversation.evidence.push(at);
+                // Who has it already attaches once more only where somebody else had it since.
+                let others = known_elsewhere || conversation.owners.iter().any(|owner| *owner != actor);
                 conversation.owners.insert(actor);
-                if caller.seat != Some(id) {
+                if caller.seat != Some(id) || others || conversation.is_contested {
                     conversation.attaches.insert((actor, number));
                 }
             }

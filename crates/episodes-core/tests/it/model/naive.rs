@@ -53,11 +53,14 @@ struct Episode {
     told: Option<Seconds>,
     /// By which handle, whether again, by which carrier, whether it was taken over, and whether it was asked for once more.
     joining: (Option<String>, bool, Option<String>, bool, bool),
+    /// When that was asked for.
+    asked: Seconds,
     witnessed: bool,
     /// Its last evidence when its holder sat down.
     before: Seconds,
     record: Record,
-    ending: Option<(CloseReason, Option<PeerId>, bool)>,
+    /// Why, who asked, whether by an operator, and when first.
+    ending: Option<(CloseReason, Option<PeerId>, bool, Seconds)>,
     /// Without a holder: when it expires, by which length, and when it was lost, less what was excused.
     expires: Option<(Seconds, Seconds, Option<Seconds>)>,
     retry: Option<Seconds>,
@@ -231,6 +234,7 @@ impl Naive {
                     self.episodes[index].joining = (None, request.again, request.carrier.map(Into::into), false, false);
                 }
                 self.sit(index, request, request.handle.is_some() && !request.again, now);
+                self.episodes[index].asked = now;
                 self.open(index, now);
                 return Ok(self.attached(index, None, None, ended, now));
             }
@@ -244,6 +248,7 @@ impl Naive {
                 let untold = episode.untold;
                 episode.owe_nothing();
                 episode.untold = untold;
+                episode.asked = now;
                 self.open(index, now);
                 return Ok(self.attached(index, None, None, ended, now));
             }
@@ -280,6 +285,7 @@ impl Naive {
         episode.takeover = takeover;
         episode.joining = (None, request.again, request.carrier.map(Into::into), takeover.is_some(), false);
         self.sit(index, request, !request.again, now);
+        self.episodes[index].asked = now;
         self.open(index, now);
         let view = left.map(|left| self.episodes[left].view(now));
         let attached = self.attached(index, takeover.map(|(_, from, _, _)| from), view, ended, now);
@@ -547,6 +553,7 @@ impl Naive {
             gone: false,
             told: None,
             joining: (None, false, None, false, false),
+            asked: 0,
             witnessed: false,
             before: evidence,
             record: Record::Recorded,
@@ -608,8 +615,12 @@ impl Naive {
         let (handle, again, carrier, took_over, repeated) = episode.joining.clone();
         let (key, client) = (episode.key.clone(), episode.client.clone());
         let ago = Duration::from_secs((now - episode.evidence).unsigned_abs());
-        let opening = Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago };
+        let asked_ago = span(now - episode.asked);
+        let opening = Opening { key, peer, client, handle, again, carrier, took_over, repeated, ago, asked_ago };
         let report = self.repository.open(&opening);
+        if report.outcome == Outcome::Gone {
+            return self.forget(index);
+        }
         if report.outcome != Outcome::Unchanged {
             episode.repository = report.line;
         }
@@ -622,7 +633,6 @@ impl Naive {
         episode.record = match report.outcome {
             Outcome::Recorded | Outcome::Unchanged => Record::Recorded,
             Outcome::Nothing => Record::Nothing,
-            // An opening is never gone in the model; that has tests of its own.
             Outcome::Failed | Outcome::NotOver(_) | Outcome::Gone => {
                 episode.retry = Some(now + length(LIMITS.retry_every));
                 Record::Failed
@@ -646,12 +656,12 @@ impl Naive {
         now: Seconds,
     ) -> Option<Result<Closed, ConnectionEpisode>> {
         let episode = &mut self.episodes[index];
-        let (reason, by, by_operator) = match episode.ending {
-            Some((first, before, operator)) => (first, by.or(before), operator),
-            None if episode.overdue(now) => (CloseReason::Expired, by, false),
-            None => (reason, by, operator),
+        let (reason, by, by_operator, asked) = match episode.ending {
+            Some((first, before, operator, asked)) => (first, by.or(before), operator, asked),
+            None if episode.overdue(now) => (CloseReason::Expired, by, false, now),
+            None => (reason, by, operator, now),
         };
-        episode.ending = Some((reason, by, by_operator));
+        episode.ending = Some((reason, by, by_operator, asked));
         episode.expires = episode.waits();
         if episode.holder.is_some() {
             episode.stood_up();
@@ -666,7 +676,8 @@ impl Naive {
             .expires
             .filter(|_| reason == CloseReason::Expired)
             .map(|(_, limit, lost)| Judged { limit: span(limit), since_loss: lost.map(|lost| span(now - lost)) });
-        let closing = Closing { key: episode.key.clone(), reason, by_operator, last_evidence_ago, judged };
+        let (key, asked_ago) = (episode.key.clone(), span(now - asked));
+        let closing = Closing { key, reason, by_operator, last_evidence_ago, asked_ago, judged };
         let report = self.repository.close(&closing);
         episode.repository = report.line;
         let view = episode.view(now);
