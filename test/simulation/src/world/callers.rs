@@ -211,8 +211,9 @@ impl World {
                 let conversation = self.truth.of(&Key::of_connection(id));
                 conversation.is_contested |= known_elsewhere;
                 conversation.evidence.push(at);
-                // Who has it already attaches once more only where somebody else had it since.
+                // Who has it already attaches once more only where somebody else had it since, or ended it.
                 let others = known_elsewhere || conversation.owners.iter().any(|owner| *owner != actor);
+                let others = others || !conversation.ends_on_purpose.is_empty();
                 conversation.owners.insert(actor);
                 if caller.seat != Some(id) || others || conversation.is_contested {
                     conversation.attaches.insert((actor, number));
