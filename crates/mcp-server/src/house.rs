@@ -39,6 +39,8 @@ use crate::{HttpOptions, HttpServer, Keeper, Threads, serve_http};
 
 /// How often a server says that it lives and finishes what is past its time.
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
+/// How long after the beginning it looks again: whoever was the server before may have held something until its end.
+const SOON: Duration = Duration::from_secs(1);
 /// How long the rest lets the first client's first answer go ahead: on a small machine each thread that starts beside it
 /// makes it later.
 pub const HEAD_START: Duration = Duration::from_millis(10);
@@ -250,6 +252,7 @@ impl House {
         let work = move || {
             let mut said = HashSet::new();
             let store = recorder.store();
+            let mut pause = SOON;
             thread::sleep(HEAD_START);
             while let Some(inner) = weak.upgrade() {
                 let house = Self { inner };
@@ -261,7 +264,7 @@ impl House {
                 }
                 house.adopt(store);
                 drop(house);
-                thread::sleep(HOUSEKEEPING);
+                thread::sleep(std::mem::replace(&mut pause, HOUSEKEEPING));
                 let Some(inner) = weak.upgrade() else { return };
                 recorder.beat();
                 Self { inner }.stand(None);
@@ -410,6 +413,7 @@ impl House {
         let (listeners, sessions) = http.map(HttpServer::hand_over).unwrap_or_default();
         drop(keeper);
         let settled = self.shared().board.settle(SETTLE);
+        self.let_go();
         let path = published.and_then(|published| published.socket);
         if let (Some(serving), true) = (serving, settled) {
             let socket = socket.zip(path.clone());
@@ -466,14 +470,21 @@ impl House {
     pub fn leave(&self) {
         let _ending = self.ending();
         self.close_doors(Why::Moved);
+        // Whoever is the server next finds what waits, and nobody who still holds it.
+        self.let_go();
         self.let_others_serve();
         self.finish();
+    }
+
+    fn let_go(&self) {
+        if let Some(recorder) = &self.inner.recorder {
+            recorder.leave();
+        }
     }
 
     fn finish(&self) {
         if let Some(recorder) = &self.inner.recorder {
             recorder.compose_waiting(COMPOSE_AT_END);
-            recorder.leave();
         }
     }
 

@@ -61,7 +61,7 @@ impl RecordDriver {
         };
         match self.store.open_episodes() {
             Ok(open) if !open.iter().any(own) => self.holder.leave(self.store.disk()),
-            _ => self.beat(),
+            _ => self.holder.retire(&self.store.now()),
         }
     }
 

@@ -169,6 +169,15 @@ impl Holder {
         }
     }
 
+    /// Says a last time that this process lives, and is none from now on that others would take for a holder: what it held
+    /// waits for its clients from here.
+    pub(crate) fn retire(&self, now: &Stamp) {
+        // A beat that cannot be written costs a part of a grace, no truth.
+        let _ = self.beat(now);
+        // Its lock goes with it.
+        drop(self.try_file().and_then(|mut kept| kept.take()));
+    }
+
     /// Writes what has changed, until nothing more has: also what others could not write because we were at it.
     fn catch_up(&self, now: &Stamp) -> io::Result<()> {
         loop {
