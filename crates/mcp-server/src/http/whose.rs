@@ -64,8 +64,8 @@ pub(super) struct Teller {
     #[cfg(target_os = "linux")]
     diag: diag::Diag,
     own: u32,
-    /// What stands for users that have no number here.
-    unmapped: u32,
+    /// What stands for users that have no number here, where there can be such.
+    unmapped: Option<u32>,
 }
 
 /// One for each listener; `None` where the system cannot tell for all of them.
@@ -89,7 +89,7 @@ impl Teller {
 
     fn weigh(&self, found: Option<Found>) -> Result<(), Stranger> {
         match found {
-            Some(Found { open: true, user }) if user != self.unmapped => {
+            Some(Found { open: true, user }) if Some(user) != self.unmapped => {
                 let (theirs, ours) = (user, self.own);
                 if theirs == ours { Ok(()) } else { Err(Stranger::User { theirs, ours }) }
             }
@@ -123,11 +123,21 @@ impl Teller {
 }
 
 #[cfg(target_os = "linux")]
-fn unmapped() -> u32 {
+fn unmapped() -> Option<u32> {
     const USUAL: u32 = 65_534;
 
+    // Outside of user namespaces everybody has a number, and that one is a user like any other: `nobody`.
+    if std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| has_everybody(&map)) {
+        return None;
+    }
     let told = std::fs::read_to_string("/proc/sys/kernel/overflowuid");
-    told.ok().and_then(|told| told.trim().parse().ok()).unwrap_or(USUAL)
+    Some(told.ok().and_then(|told| told.trim().parse().ok()).unwrap_or(USUAL))
+}
+
+/// Whether a map of users is the one of a system without namespaces: all of them, each by its own number.
+#[cfg(target_os = "linux")]
+fn has_everybody(map: &str) -> bool {
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[cfg(not(target_os = "linux"))]

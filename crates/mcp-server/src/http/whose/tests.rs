@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::time::{Duration, Instant};
 
 use super::diag::Diag;
-use super::{Found, Stranger, Teller, unmapped};
+use super::{Found, Stranger, Teller, has_everybody, unmapped};
 use crate::testing::{ANOTHER, as_another};
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -15,7 +15,7 @@ fn own() -> u32 {
 /// A teller; `None` where this system does not tell, or has no such address, so that there is nothing to try.
 fn teller(address: IpAddr) -> Option<Teller> {
     let nobody = SocketAddr::new(V4, 1);
-    if Diag::open().and_then(|mut diag| diag.find(nobody, nobody)).is_err() || own() == unmapped() {
+    if Diag::open().and_then(|mut diag| diag.find(nobody, nobody)).is_err() || Some(own()) == unmapped() {
         eprintln!("skipped: this system does not tell whose connections are");
         return None;
     }
@@ -146,11 +146,11 @@ fn an_ipv4_client_is_known_through_sockets_of_both_families() {
 fn a_user_without_a_number_here_is_nobody() {
     let Some(mut teller) = teller(V4) else { return };
     let found = |user| Some(Found { open: true, user });
-    teller.own = teller.unmapped;
-    assert_eq!(teller.weigh(found(teller.unmapped)), Err(Stranger::Unknown));
+    (teller.own, teller.unmapped) = (65_534, Some(65_534));
+    assert_eq!(teller.weigh(found(65_534)), Err(Stranger::Unknown));
     assert_eq!(teller.weigh(None), Err(Stranger::Unknown));
     teller.own = 7;
-    assert_eq!(teller.weigh(found(teller.unmapped)), Err(Stranger::Unknown));
+    assert_eq!(teller.weigh(found(65_534)), Err(Stranger::Unknown));
     assert_eq!(teller.weigh(found(7)), Ok(()));
     assert_eq!(teller.weigh(Some(Found { open: false, user: 7 })), Err(Stranger::Unknown));
 }
@@ -166,4 +166,12 @@ fn asking_takes_next_to_nothing() {
     eprintln!("{:?} a question", since.elapsed() / rounds);
     // Far above what it takes, and far below what a client would feel.
     assert!(since.elapsed() / rounds < Duration::from_millis(5));
+}
+
+#[test]
+fn nobody_is_a_user_like_any_other_where_everybody_has_a_number() {
+    assert!(has_everybody("         0          0 4294967295\n"));
+    for part in ["0 1000 1\n", "0 0 65536\n", "0 1 4294967294\n", "0 0 4294967295\n1 1 1\n", ""] {
+        assert!(!has_everybody(part), "{part:?}");
+    }
 }
