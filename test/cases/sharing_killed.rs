@@ -377,11 +377,7 @@ fn a_client_that_says_nothing_keeps_its_episode_and_its_last_evidence_when_its_s
 #[test]
 fn what_is_held_outlives_a_grace_of_a_second_while_servers_die() {
     let world = World::new();
-    let start = || {
-        let mut client = world.server(&["mcp", "--grace-seconds", "1"]);
-        client.initialize();
-        client
-    };
+    let start = || world.impatient();
     let mut holder = start();
     until("it serves", || world.told());
     let (mut first, mut second) = (start(), start());

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 use std::process::Stdio;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -156,27 +154,8 @@ fn a_client_over_a_bridge_that_reads_nothing_makes_nobody_wait_and_loses_nothing
     let world = World::new();
     let mut holder = world.holder();
     let (mut silent, mut other) = (world.server(&["mcp"]), world.bridge());
-    let mut input = silent.take_input();
-    let written = Arc::new(AtomicUsize::new(0));
-    let count = written.clone();
-    let writer = thread::spawn(move || {
-        input.write_all(format!("{INITIALIZE}\n").as_bytes()).expect("it reads");
-        for id in 2..=REQUESTS {
-            let params = json!({ "_meta": { "padding": "x".repeat(1000) } });
-            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\",\"params\":{params}}}\n");
-            if input.write_all(line.as_bytes()).is_err() {
-                return;
-            }
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    let mut seen = (0, 0);
-    until("nothing more is taken", || {
-        let now = written.load(Ordering::Relaxed);
-        seen = if now == seen.0 { (now, seen.1 + 1) } else { (now, 0) };
-        (now > 0 && seen.1 == 50).then_some(())
-    });
-    assert!(seen.0 < REQUESTS - 1, "it takes everything, whatever waits");
+    let flood = silent.flood(REQUESTS);
+    assert!(flood.until_it_stands() < REQUESTS - 1, "it takes everything, whatever waits");
     for pid in [holder.pid(), silent.pid()] {
         assert!(memory(pid).is_none_or(|memory| memory < 64 * MIB), "{pid}: {:?}", memory(pid));
     }
@@ -193,7 +172,7 @@ fn a_client_over_a_bridge_that_reads_nothing_makes_nobody_wait_and_loses_nothing
         let line = silent.line().expect("the server answers");
         assert!(line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},")), "{}", &line[..60]);
     }
-    writer.join().expect("everything is taken in the end");
+    flood.join();
     let left = silent.wait();
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
 }

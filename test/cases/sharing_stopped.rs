@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use majordomus_e2e::{Client, World, is_stopped, now_ms, session_id, state_of, until};
+use majordomus_e2e::{Client, World, is_stopped, now_ms, session_id, state_of, until, within};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -141,11 +141,7 @@ fn what_a_stopped_server_had_not_read_is_not_done_a_second_time_once_it_goes_on(
 #[test]
 fn a_server_that_goes_on_ends_nothing_for_silence_that_others_hold_by_now() {
     let world = World::new();
-    let start = || {
-        let mut client = world.server(&["mcp", "--grace-seconds", "1"]);
-        client.initialize();
-        client
-    };
+    let start = || world.impatient();
     let mut holder = start();
     until("it serves", || world.told());
     let mut clients = [start(), start()];
@@ -252,4 +248,35 @@ fn a_server_that_is_stopped_at_its_clients_word_of_going_lets_them_go() {
     let listed = world.episodes();
     assert_eq!((&listed["open"], &listed["detached"]), (&json!(0), &json!(2)), "{listed}");
     assert!(world.records().is_empty());
+}
+
+#[test]
+fn clients_that_were_served_by_themselves_share_the_server_again_once_it_goes_on() {
+    let world = World::new();
+    let mut holder = world.holder();
+    let mut clients = [world.bridge(), world.bridge()];
+    let opened = [clients[0].attach("a"), clients[1].attach("b")];
+    stop(&holder);
+    for client in &mut clients {
+        client.ping();
+        assert_eq!(client.peers().len(), 1, "it is alone");
+    }
+    holder.signal(Signal::CONT);
+    // They look every half minute.
+    within(Duration::from_secs(60), "all are together", || {
+        let peers = [holder.peers(), clients[0].peers(), clients[1].peers()];
+        peers.iter().all(|peers| peers.len() == 3).then_some(())
+    });
+    for (client, opened) in clients.iter_mut().zip(&opened) {
+        let mine = client.mine();
+        assert_eq!((&mine["state"], &mine["attachments"]), (&json!("open"), &json!(1)), "{mine}");
+        assert_eq!(mine["opened_at"], opened["episode"]["opened_at"]);
+        client.detach();
+    }
+    for client in clients.into_iter().chain([holder]) {
+        assert_eq!(client.lose().code, Some(0));
+    }
+    let records = world.records();
+    assert_eq!(records.len(), 2);
+    assert!(records.iter().all(|record| record["attachments"] == 1 && record["take_overs"] == 0), "{records:#?}");
 }

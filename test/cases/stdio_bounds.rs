@@ -1,11 +1,6 @@
 //! Sizes and pace over stdio: long lines, long answers, clients that do not read.
 
-use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
-use majordomus_e2e::{INITIALIZE, World, attach_line, feed, until};
+use majordomus_e2e::{INITIALIZE, World, attach_line, feed};
 use serde_json::{Value, json};
 
 const MIB: usize = 1 << 20;
@@ -79,27 +74,8 @@ fn a_client_that_does_not_read_is_waited_for_within_bounded_memory_and_loses_not
     const REQUESTS: usize = 4000;
     let world = World::new();
     let mut client = world.server(&["mcp"]);
-    let mut input = client.take_input();
-    let written = Arc::new(AtomicUsize::new(0));
-    let count = written.clone();
-    let writer = thread::spawn(move || {
-        input.write_all(format!("{INITIALIZE}\n").as_bytes()).unwrap();
-        for id in 2..=REQUESTS {
-            let params = json!({ "_meta": { "padding": "x".repeat(1000) } });
-            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\",\"params\":{params}}}\n");
-            if input.write_all(line.as_bytes()).is_err() {
-                return;
-            }
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    let mut seen = (0, 0);
-    until("the server takes no more", || {
-        let now = written.load(Ordering::Relaxed);
-        seen = if now == seen.0 { (now, seen.1 + 1) } else { (now, 0) };
-        (now > 0 && seen.1 == 50).then_some(())
-    });
-    assert!(seen.0 < REQUESTS - 1, "it takes everything, whatever waits");
+    let flood = client.flood(REQUESTS);
+    assert!(flood.until_it_stands() < REQUESTS - 1, "it takes everything, whatever waits");
     if let Some(memory) = memory(client.pid()) {
         assert!(memory < 64 * MIB, "{memory} bytes");
     }
@@ -112,6 +88,6 @@ fn a_client_that_does_not_read_is_waited_for_within_bounded_memory_and_loses_not
         let line = client.line().expect("the server answers");
         assert!(line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},")), "{}", &line[..60]);
     }
-    writer.join().unwrap();
+    flood.join();
     assert_eq!(client.wait().code, Some(0));
 }

@@ -64,6 +64,14 @@ impl World {
         client
     }
 
+    /// Starts a client that, once it is lost, is waited for no longer than a second.
+    #[must_use]
+    pub fn impatient(&self) -> Client {
+        let mut client = self.server(&["mcp", "--grace-seconds", "1"]);
+        client.initialize();
+        client
+    }
+
     /// The processes of the binary under test that belong to this world, wherever they are now.
     #[must_use]
     pub fn processes(&self) -> BTreeSet<u32> {

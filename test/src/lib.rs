@@ -8,6 +8,7 @@
 mod child;
 mod client;
 mod crowd;
+mod flood;
 mod http;
 mod place;
 mod program;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, session_id, state_of};
 pub use crowd::{Listening, Told, is_stopped, told_in, worked};
+pub use flood::Flood;
 pub use http::{Connection, Events, Reply, Request};
 pub use place::{executable, named_pipe};
 pub use program::{built, cargo_environment, install, majordomus, root};

@@ -41,9 +41,6 @@ use crate::{HttpOptions, HttpServer, Keeper, Threads, serve_http};
 const HOUSEKEEPING: Duration = Duration::from_secs(30);
 /// How long after the beginning it looks again: whoever was the server before may have held something until its end.
 const SOON: Duration = Duration::from_secs(1);
-/// How long the rest lets the first client's first answer go ahead: on a small machine each thread that starts beside it
-/// makes it later.
-pub const HEAD_START: Duration = Duration::from_millis(10);
 /// How long finishing what others have left may take each time.
 const SWEEP: Duration = Duration::from_secs(20);
 /// How long a record that was not composed at once may still take when the clients have gone.
@@ -253,7 +250,6 @@ impl House {
             let mut said = HashSet::new();
             let store = recorder.store();
             let mut pause = SOON;
-            thread::sleep(HEAD_START);
             while let Some(inner) = weak.upgrade() {
                 let house = Self { inner };
                 for trouble in house.sweep(store) {

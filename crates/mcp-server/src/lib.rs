@@ -43,7 +43,7 @@ mod testing;
 pub mod threads;
 
 pub use bridge::{BridgeOptions, run_bridge};
-pub use house::{HEAD_START, House, HouseOptions};
+pub use house::{House, HouseOptions};
 pub use http::{HttpOptions, HttpServer, serve_http};
 pub use keeper::Keeper;
 pub use protocol::Session;

@@ -124,6 +124,31 @@ pub struct Event<'a> {
     pub judged: Option<Judged>,
 }
 
+impl<'a> Event<'a> {
+    /// An event of which nothing is said but what happened to which episode: no connection stands behind it.
+    #[must_use]
+    pub fn new(provider: &'a Provider, kind: EventKind, key: &'a EpisodeKey) -> Self {
+        Self {
+            provider,
+            kind,
+            key,
+            source: None,
+            reason: None,
+            connection: None,
+            client: None,
+            handle: None,
+            again: false,
+            carrier: None,
+            took_over: false,
+            repeated: false,
+            by_operator: false,
+            last_evidence_ago: None,
+            asked_ago: Duration::ZERO,
+            judged: None,
+        }
+    }
+}
+
 /// Runs a hook's call from its payload to the line that it reports.
 #[must_use]
 pub fn session(request: &Request<'_>) -> String {
@@ -143,22 +168,9 @@ fn take(request: &Request<'_>) -> Result<String, CaptureError> {
     let key = EpisodeKey::new(provider.id, &event.external_id).map_err(StoreError::from)?;
     let store = find_store(provider, event.cwd.as_deref(), request, &key)?;
     let event = Event {
-        provider,
-        kind: request.kind,
-        key: &key,
         source: event.source.as_deref(),
         reason: event.reason.as_deref(),
-        connection: None,
-        client: None,
-        handle: None,
-        again: false,
-        carrier: None,
-        took_over: false,
-        repeated: false,
-        by_operator: false,
-        last_evidence_ago: None,
-        asked_ago: Duration::ZERO,
-        judged: None,
+        ..Event::new(provider, request.kind, &key)
     };
     let captured = record(&store, &event)?;
     if provider.episode == EpisodeSource::Hooks {

@@ -23,6 +23,8 @@ pub mod returning;
 pub mod store;
 
 pub mod serving;
+#[cfg(test)]
+mod testing;
 pub mod token;
 
 pub mod capture;

@@ -227,24 +227,7 @@ impl World {
         let store = self.place.store(view, &self.machine);
         let provider = majordomus_providers::find(&key.provider).expect("it is declared");
         let event_key = EpisodeKey::new(&key.provider, &key.id).expect("it is an id");
-        let event = capture::Event {
-            provider,
-            kind,
-            key: &event_key,
-            source,
-            reason,
-            connection: None,
-            client: None,
-            handle: None,
-            again: false,
-            carrier: None,
-            took_over: false,
-            repeated: false,
-            by_operator: false,
-            last_evidence_ago: None,
-            asked_ago: Duration::ZERO,
-            judged: None,
-        };
+        let event = capture::Event { source, reason, ..capture::Event::new(provider, kind, &event_key) };
         let captured = capture::record(&store, &event);
         if let Ok(Captured::Ended(EndedAs::Ended { session_id, .. })) = &captured {
             capture::compose_at_once(&store, session_id);

@@ -13,7 +13,7 @@ use majordomus_mcp_server::bridge::run::is_leaving;
 use majordomus_mcp_server::http::{Allowed, BindError, Bound, DEFAULT_PORT, Listen, Port};
 use majordomus_mcp_server::sharing::preamble::{Hello, Wants};
 use majordomus_mcp_server::{
-    BridgeOptions, Ended, HEAD_START, House, HouseOptions, StdioOptions, exit_within, on_standard_streams, run_bridge,
+    BridgeOptions, Ended, House, HouseOptions, StdioOptions, exit_within, on_standard_streams, run_bridge,
     serve_streams,
 };
 use majordomus_records::append::holder_id;
@@ -23,6 +23,9 @@ use majordomus_records::{Checkout, Policy, Serving, Store, StoreError};
 use crate::args::Mcp;
 use crate::{detached, output};
 
+/// How long the rest lets the first client's first answer go ahead: on a small machine each thread that starts beside it
+/// makes it later.
+const HEAD_START: Duration = Duration::from_millis(10);
 /// How long leaving may take.
 const LEAVING: Duration = Duration::from_millis(1_800);
 
@@ -115,21 +118,24 @@ fn serve_here(
     http: bool,
 ) -> anyhow::Result<ExitCode> {
     let house = plan.open(checkout)?;
-    house.keep();
     let mut options = StdioOptions::new(house.shared().clone());
-    options.judges = house.watch_deadlines().is_err();
     options.diagnostics = Box::new(note);
     let (beside, plan) = (house.clone(), Arc::new(plan));
     let listens = plan.clone();
-    // The client over stdio waits for none of this.
+    // The client over stdio waits for none of this: its first answer goes ahead of every other thread.
     let others = thread::Builder::new().name("start".into()).spawn(move || {
         thread::sleep(HEAD_START);
+        if let Err(error) = beside.watch_deadlines() {
+            note(&format!("nothing ends for silence while this process lives: {error}"));
+        }
+        beside.keep();
         beside.adopt_all();
         if http && let Err(error) = listens.listen().and_then(|bound| Ok(beside.serve(bound, serving)?)) {
             note(&format!("not served over HTTP: {error:#}"));
         }
     });
-    drop(others);
+    // Without another thread the one that serves does that too.
+    options.judges = others.is_err();
     let patience = options.limits.patience;
     on_standard_streams(patience, |streams| serve_streams(options, streams))?;
     depart(&house, &plan);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use majordomus_records::text::visible;
 use majordomus_records::{Serving, Store};
 
 use crate::sharing::folder;
@@ -133,6 +134,6 @@ fn ask(socket: &Path, hello: &Hello, patience: Duration) -> io::Result<Answer> {
     preamble::send(&stream, hello, patience)?;
     Ok(match preamble::receive::<Reply>(&stream, patience)? {
         Reply::Served { instance, .. } => Answer::Served(stream, instance),
-        Reply::Refused { why, message } => Answer::Refused(why, message),
+        Reply::Refused { why, message } => Answer::Refused(why, visible(&message)),
     })
 }

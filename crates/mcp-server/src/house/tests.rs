@@ -1,9 +1,10 @@
 use std::fs;
-use std::thread::sleep;
+use std::thread;
 use std::time::Duration;
 
 use majordomus_capability::catalogue;
 use majordomus_episodes_core::peers::Transport;
+use majordomus_records::store::Silence;
 use majordomus_records::{Checkout, Policy};
 
 use super::{House, HouseOptions};
@@ -28,7 +29,10 @@ fn what_is_on_its_board_is_not_judged_by_its_log() {
     house.shared().board.attach(&peer, "thread-7", "generic");
     house.shared().board.detach(&peer);
     assert!(house.shared().board.settle(Duration::from_secs(5)));
-    sleep(grace * 4);
+    let is_over = || matches!(store.open_episodes().unwrap()[0].silence, Silence::Over(_));
+    while !is_over() {
+        thread::park_timeout(grace);
+    }
     assert!(house.sweep(store).is_empty());
     assert_eq!(store.open_episodes().unwrap().len(), 1);
     assert!(other.sweep(store).is_empty());

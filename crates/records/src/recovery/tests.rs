@@ -1,23 +1,15 @@
-use std::fs;
-
 use majordomus_episodes_core::EpisodeKey;
 
 use super::Swept;
-use crate::checkout::Checkout;
 use crate::joining::Joining;
 use crate::line::Witness;
 use crate::state;
-use crate::store::{Policy, Store};
+use crate::testing::{repository, store};
 
 #[test]
 fn what_was_begun_at_the_path_of_an_ended_log_is_not_put_aside_in_its_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let git = folder.path().join(".git");
-    for name in ["objects", "refs"] {
-        fs::create_dir_all(git.join(name)).unwrap();
-    }
-    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-    let store = Store::open(Checkout::find(folder.path()).unwrap(), Policy::default());
+    let folder = repository();
+    let store = store(folder.path());
     let key = EpisodeKey::new("generic", "thread-7").unwrap();
     store.start(&key, Witness::Connection, Joining::default()).unwrap();
     let path = state::open_log(store.state().preferred(), &key);

@@ -1,8 +1,8 @@
 use std::fs;
 
 use super::{FORMAT, Published, Serving};
-use crate::checkout::Checkout;
-use crate::store::{Policy, Store};
+use crate::store::Store;
+use crate::testing::{repository, store};
 
 fn published(instance: &str) -> Published {
     let url = "http://127.0.0.1:8741".into();
@@ -10,16 +10,10 @@ fn published(instance: &str) -> Published {
     Published { format: FORMAT, url, socket, instance: instance.into(), pid: 7, version: "1".into() }
 }
 
-/// A folder that looks enough like a repository, and two processes' view of it.
+/// Two processes' view of one repository.
 fn stores() -> (tempfile::TempDir, Store, Store) {
-    let folder = tempfile::tempdir().unwrap();
-    let git = folder.path().join(".git");
-    for name in ["objects", "refs"] {
-        fs::create_dir_all(git.join(name)).unwrap();
-    }
-    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-    let open = || Store::open(Checkout::find(folder.path()).unwrap(), Policy::default());
-    let stores = (open(), open());
+    let folder = repository();
+    let stores = (store(folder.path()), store(folder.path()));
     (folder, stores.0, stores.1)
 }
 

@@ -78,24 +78,8 @@ fn one_hook(world: &World, kind: EventKind) -> (u64, Vec<PathBuf>) {
     let key = EpisodeKey::new(provider.id, "own").unwrap();
     let disk = Wrapped::new(&world.disk);
     let process: Process = world.process_on(Arc::new(disk.clone()), None, Policy::default());
-    let event = Event {
-        provider,
-        kind,
-        key: &key,
-        source: None,
-        reason: (kind == EventKind::End).then_some("clear"),
-        connection: None,
-        client: None,
-        handle: None,
-        again: false,
-        carrier: None,
-        took_over: false,
-        repeated: false,
-        by_operator: false,
-        last_evidence_ago: None,
-        asked_ago: Duration::ZERO,
-        judged: None,
-    };
+    let reason = (kind == EventKind::End).then_some("clear");
+    let event = Event { reason, ..Event::new(provider, kind, &key) };
     let all = |world: &World| -> Vec<(PathBuf, Vec<u8>)> {
         let paths = world.disk.below(world.root());
         paths.into_iter().map(|path| (path.clone(), world.disk.read(&path, u64::MAX).unwrap())).collect()
