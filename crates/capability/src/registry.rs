@@ -3,6 +3,7 @@
 mod error;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,6 +29,8 @@ type Handler = Box<dyn Fn(&Context, &str, Option<&str>) -> Result<String, Refusa
 #[derive(Debug, Default)]
 pub struct Registry {
     capabilities: Vec<Capability>,
+    /// Whether the declarations were checked before.
+    known: bool,
 }
 
 impl Registry {
@@ -35,6 +38,12 @@ impl Registry {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes an empty registry for declarations that a test checks, so that adding them is nothing but noting them: who
+    /// starts a server waits for no schema that nobody has asked for.
+    pub(crate) fn of_known() -> Self {
+        Self { known: true, ..Self::default() }
     }
 
     /// Adds a capability behind those that are there.
@@ -51,16 +60,14 @@ impl Registry {
         I: DeserializeOwned + JsonSchema + 'static,
         O: Serialize + JsonSchema + 'static,
     {
-        let (input, mut output) = (schema::input::<I>(), schema::output::<O>());
-        error::check(&self.capabilities, &descriptor, &input, &output)?;
-        output["properties"][NOTICE] = json!({
-            "type": "string",
-            "description": "Something that happened to this session and that you should know; usually absent.",
-        });
+        if !self.known {
+            error::check(&self.capabilities, &descriptor, &schema::input::<I>(), &schema::output::<O>())?;
+        }
         let handler: Handler = Box::new(move |context, arguments, notice| {
             let output = handler(context, arguments::parse(arguments)?)?;
             line(&Answer { output, notice }, ANSWER_BYTES).map_err(|error| Refusal::new(Code::Internal, error))
         });
+        let (input, output) = (Schema::new(schema::input::<I>), Schema::new(with_notice::<O>));
         self.capabilities.push(Capability { descriptor, input, output, handler });
         Ok(self)
     }
@@ -81,9 +88,21 @@ impl Registry {
 /// One registered capability.
 pub struct Capability {
     descriptor: Descriptor,
-    input: Value,
-    output: Value,
+    input: Schema,
+    output: Schema,
     handler: Handler,
+}
+
+/// A schema, made when it is first asked for.
+type Schema = LazyLock<Value>;
+
+fn with_notice<O: JsonSchema>() -> Value {
+    let mut output = schema::output::<O>();
+    output["properties"][NOTICE] = json!({
+        "type": "string",
+        "description": "Something that happened to this session and that you should know; usually absent.",
+    });
+    output
 }
 
 impl Capability {

@@ -3,7 +3,7 @@ mod inputs;
 
 use std::collections::HashSet;
 
-use super::{DECLARED, build, catalogue};
+use super::{DECLARED, catalogue, fill};
 use crate::descriptor::{Descriptor, Effect, Reach, TAGS};
 use crate::registry::Registry;
 
@@ -14,7 +14,7 @@ fn declared(registry: &Registry) -> Vec<&Descriptor> {
 
 #[test]
 fn the_catalogue_registers() {
-    build().unwrap();
+    fill(Registry::new()).unwrap();
 }
 
 #[test]
