@@ -54,11 +54,14 @@ pub struct UnknownEventKind;
 /// Holds what one payload says. Every text is the client's own, verbatim, and hostile until proved otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookEvent {
+    /// What it is: what was asked for, unless the payload shows that it is less than that. What happens inside a subagent is
+    /// activity of the sitting around it, and so is a compaction that discards nothing.
+    pub kind: EventKind,
     /// What the client durably calls its sitting: one line of 1 to 256 characters without control characters.
     pub external_id: String,
     /// The working directory, as given: possibly relative, empty or gone.
     pub cwd: Option<String>,
-    /// Why the sitting starts, at most 256 characters.
+    /// Why the sitting starts, or by what its context is discarded; at most 256 characters.
     pub source: Option<String>,
     /// Why the sitting ends, at most 256 characters.
     pub reason: Option<String>,

@@ -1,8 +1,9 @@
 //! What is known of each agent's hooks, and one reader per provider from bytes to an event.
 //!
 //! `share/providers.yaml` declares, with evidence, who draws the boundary of a sitting, which endings a person chose, and how a
-//! hook's payload is spelled. The build script turns it into static data, so a hook never parses it. [`read`] makes an event of a
-//! payload; [`value_end`] tells a reader of an open pipe where the payload ends.
+//! hook's payload is spelled. The build script turns it into static data, so a hook never parses it. [`attribute`] says whose a payload
+//! is where several clients run the same hook; [`read`] makes an event of it; [`value_end`] tells a reader of an open pipe where the
+//! payload ends.
 //!
 //! ```
 //! use majordomus_providers::{EventKind, find, read};
@@ -21,14 +22,19 @@
 //! - the person's prompt is not read, and no error text repeats a value that is not the name of a field or of an event;
 //! - there is no clock, file, environment variable or thread in here (`clippy.toml` holds it).
 
+mod attribute;
 mod event;
 mod provider;
 mod read;
 mod scan;
 mod unreadable;
 
+pub use attribute::{Lookup, attribute};
 pub use event::{EventKind, HookEvent, UnknownEventKind};
-pub use provider::{Adapter, Configuration, EpisodeSource, HookOutput, PromptSource, Provider};
+pub use provider::{
+    Adapter, ConfigFile, EntryShape, EpisodeSource, Format, HookEntry, HookOutput, Identity, Mcp, PromptSource,
+    Provider, Shape, Signs, TimeUnit, Written,
+};
 pub use read::read;
 pub use scan::{Scan, value_end};
 pub use unreadable::{IdProblem, KeysPresent, Unreadable};

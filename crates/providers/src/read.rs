@@ -24,7 +24,8 @@ struct Wanted {
     reason: &'static [&'static str],
     event_name: &'static [&'static str],
     connection: &'static [&'static str],
-    foreign: &'static [&'static str],
+    trigger: &'static [&'static str],
+    subagent: &'static [&'static str],
 }
 
 const CONNECTION: Wanted = Wanted {
@@ -34,7 +35,8 @@ const CONNECTION: Wanted = Wanted {
     reason: &["reason"],
     event_name: &[],
     connection: &["connection"],
-    foreign: &[],
+    trigger: &[],
+    subagent: &[],
 };
 
 impl Wanted {
@@ -46,7 +48,8 @@ impl Wanted {
             reason: adapter.reason,
             event_name: adapter.event_name,
             connection: &[],
-            foreign: adapter.foreign_fields,
+            trigger: adapter.trigger,
+            subagent: adapter.subagent,
         }
     }
 }
@@ -63,36 +66,56 @@ pub fn read(provider: &Provider, kind: EventKind, payload: &[u8]) -> Result<Hook
     let wanted = match (provider.adapter, provider.episode) {
         (Some(adapter), _) => Wanted::of(adapter),
         (None, EpisodeSource::Connection) => CONNECTION,
-        (None, EpisodeSource::Hooks | EpisodeSource::None) => {
-            return Err(Unreadable::NotOffered { provider: provider.id });
-        }
+        (None, EpisodeSource::Hooks) => return Err(Unreadable::Unadapted { provider: provider.id }),
+        (None, EpisodeSource::None) => return Err(Unreadable::NotOffered { provider: provider.id }),
     };
-    let payload = match value_end(payload, &mut Scan::default()) {
-        Some(end) => &payload[..end],
-        None => payload,
-    };
-    let text = String::from_utf8_lossy(payload.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(payload));
-    let found = fields(&wanted, &text, payload.len())?;
+    let (text, bytes) = first_value(payload);
+    let found = fields(&wanted, &text, bytes)?;
 
-    if let Some(field) = found.foreign {
-        return Err(Unreadable::OtherClient { field });
-    }
     let native_event = found.event_name.text().filter(|name| !name.is_empty());
     if let (Some(adapter), Some(name)) = (provider.adapter, &native_event) {
         check_event(adapter, kind, name)?;
     }
     let repaired = matches!(text, Cow::Owned(_));
     Ok(HookEvent {
+        kind: effective(provider.adapter, kind, &found),
         external_id: external_id(&found, &wanted, repaired)?,
-        cwd: found.cwd.0.and_then(|(_, raw)| decoded(raw).ok()),
-        source: found.source.text(),
+        cwd: found.cwd.0.and_then(|(_, raw)| folder(raw)),
+        source: found.source.text().or_else(|| found.trigger.text().filter(|_| kind == EventKind::Compact)),
         reason: found.reason.text(),
         native_event,
         connection: found.connection.text(),
     })
 }
 
-/// Refuses an event that is known to be, or may be, another than the one asked for. What shows the client at work needs no name.
+/// Reads nothing but the id.
+pub(crate) fn id_of(adapter: &Adapter, payload: &[u8]) -> Option<String> {
+    let (wanted, (text, bytes)) = (Wanted::of(adapter), first_value(payload));
+    let found = fields(&wanted, &text, bytes).ok()?;
+    external_id(&found, &wanted, matches!(text, Cow::Owned(_))).ok()
+}
+
+/// Takes the first value as text, and says how many bytes it has or, where it does not end, how many there are.
+pub(crate) fn first_value(payload: &[u8]) -> (Cow<'_, str>, usize) {
+    let payload = match value_end(payload, &mut Scan::default()) {
+        Some(end) => &payload[..end],
+        None => payload,
+    };
+    let text = String::from_utf8_lossy(payload.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(payload));
+    (text, payload.len())
+}
+
+fn effective(adapter: Option<&Adapter>, asked: EventKind, found: &Fields<'_>) -> EventKind {
+    let discards = |adapter: &Adapter| {
+        let named = adapter.compact_triggers;
+        named.is_empty() || found.trigger.text().is_some_and(|trigger| named.contains(&trigger.as_str()))
+    };
+    let keeps = asked != EventKind::Compact || adapter.is_none_or(discards);
+    let inside = found.subagent.text().is_some_and(|id| !id.is_empty());
+    if keeps && !inside { asked } else { EventKind::Activity }
+}
+
+/// Refuses an event that is known to be another than the one asked for. What is not known is what the person's settings say.
 fn check_event(adapter: &Adapter, asked: EventKind, name: &str) -> Result<(), Unreadable> {
     let names = |kind: EventKind| match kind {
         EventKind::Start => adapter.start_events,
@@ -100,14 +123,21 @@ fn check_event(adapter: &Adapter, asked: EventKind, name: &str) -> Result<(), Un
         EventKind::Compact => adapter.compact_events,
         EventKind::Activity => adapter.activity_events,
     };
-    if names(asked).contains(&name) {
-        return Ok(());
+    match EventKind::ALL.into_iter().find(|kind| names(*kind).iter().any(|known| same_event(known, name))) {
+        Some(serves) if serves != asked => {
+            Err(Unreadable::OtherEvent { asked, found: escaped(name, TEXT_MAX_CHARS), serves })
+        }
+        Some(_) | None => Ok(()),
     }
-    let serves = EventKind::ALL.into_iter().find(|kind| names(*kind).contains(&name));
-    if asked == EventKind::Activity && serves.is_none() {
-        return Ok(());
-    }
-    Err(Unreadable::OtherEvent { asked, found: escaped(name, TEXT_MAX_CHARS), serves })
+}
+
+/// `SessionStart`, `sessionStart` and `session_start` are one event.
+fn same_event(known: &str, met: &str) -> bool {
+    known == met || folded(known).eq(folded(met))
+}
+
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|char| !matches!(char, '_' | '-')).map(|char| char.to_ascii_lowercase())
 }
 
 fn external_id(found: &Fields<'_>, wanted: &Wanted, repaired: bool) -> Result<String, Unreadable> {
@@ -138,12 +168,21 @@ fn external_id(found: &Fields<'_>, wanted: &Wanted, repaired: bool) -> Result<St
 }
 
 /// Decodes a string, or takes a number as it is written.
-fn decoded(raw: &str) -> Result<String, IdProblem> {
+pub(crate) fn decoded(raw: &str) -> Result<String, IdProblem> {
     match raw.as_bytes().first() {
         Some(b'"') => serde_json::from_str(raw).map_err(|_| IdProblem::NotUnicode),
         Some(b'-' | b'0'..=b'9') => Ok(raw.to_owned()),
         _ => Err(IdProblem::NotText { found: kind_of(raw) }),
     }
+}
+
+/// The text, or the first of a list of texts.
+fn folder(raw: &str) -> Option<String> {
+    if !raw.starts_with('[') {
+        return decoded(raw).ok();
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
+    items.iter().find(|item| item.get().starts_with('"')).and_then(|item| decoded(item.get()).ok())
 }
 
 fn kind_of(value: &str) -> &'static str {
@@ -177,8 +216,9 @@ struct Fields<'a> {
     reason: Field<'a>,
     event_name: Field<'a>,
     connection: Field<'a>,
+    trigger: Field<'a>,
+    subagent: Field<'a>,
     id_twice: bool,
-    foreign: Option<&'static str>,
     keys: KeysPresent,
 }
 
@@ -229,9 +269,6 @@ impl<'de> Visitor<'de> for Object<'_> {
         while let Some(key) = map.next_key_seed(Key)? {
             found.keys.push(&key);
             let rank = |names: &[&str]| names.iter().position(|name| name.as_bytes() == &*key);
-            if let Some(at) = rank(wanted.foreign) {
-                found.foreign.get_or_insert(wanted.foreign[at]);
-            }
             let mut slots = [
                 (rank(wanted.session_id), &mut found.session_id),
                 (rank(wanted.cwd), &mut found.cwd),
@@ -239,13 +276,16 @@ impl<'de> Visitor<'de> for Object<'_> {
                 (rank(wanted.reason), &mut found.reason),
                 (rank(wanted.event_name), &mut found.event_name),
                 (rank(wanted.connection), &mut found.connection),
+                (rank(wanted.trigger), &mut found.trigger),
+                (rank(wanted.subagent), &mut found.subagent),
             ];
             if slots.iter().all(|(rank, _)| rank.is_none()) {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
             let raw = map.next_value::<&RawValue>()?.get();
-            if raw == "null" {
+            // A list without a folder says as little as a null.
+            if raw == "null" || (slots[1].0.is_some() && raw.starts_with('[') && folder(raw).is_none()) {
                 continue;
             }
             if let (Some(rank), Field(Some((held, before)))) = (slots[0].0, &*slots[0].1) {
@@ -265,7 +305,7 @@ impl<'de> Visitor<'de> for Object<'_> {
 }
 
 /// A field's name as bytes: one that is not valid Unicode must not cost the event.
-struct Key;
+pub(crate) struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = Cow<'de, [u8]>;

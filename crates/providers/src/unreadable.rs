@@ -53,22 +53,22 @@ pub enum Unreadable {
         problem: IdProblem,
     },
     /// The payload belongs to another event than the one asked for.
-    #[error("the payload is of the event {found}, which is no {asked} event of this provider; {}", advice(*.serves))]
+    #[error(
+        "the payload is of the event {found}, which is no {asked} event of this provider; use --event {serves} where that hook is declared"
+    )]
     OtherEvent {
         /// The kind that the command line asked for.
         asked: EventKind,
         /// The native event name, escaped and bounded.
         found: String,
-        /// The kind that this event serves, if it is known.
-        serves: Option<EventKind>,
+        /// The kind that this event serves.
+        serves: EventKind,
     },
-    /// Another client ran a hook that was declared for this one.
-    #[error(
-        "the payload has the field {field}, which another client sends; declare that client's own hook with its own --provider"
-    )]
-    OtherClient {
-        /// The field that gives it away.
-        field: &'static str,
+    /// Its hooks could be recorded, but nobody has found out yet how its payloads are spelled.
+    #[error("the payload is of {provider}, whose hooks this version cannot read; nothing of it is recorded")]
+    Unadapted {
+        /// The provider's id.
+        provider: &'static str,
     },
     /// Nothing draws a boundary for this provider.
     #[error(
@@ -172,13 +172,6 @@ pub(crate) fn bounded(text: &str, max: usize) -> String {
 
 fn list(names: &[&str]) -> String {
     names.join(", ")
-}
-
-fn advice(serves: Option<EventKind>) -> String {
-    match serves {
-        Some(kind) => format!("use --event {kind} where that hook is declared"),
-        None => "check which event this hook is declared for".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -18,9 +18,18 @@ fn stub(episode: EpisodeSource) -> Provider {
         episode_evidence: "",
         prompts: PromptSource::None,
         prompts_evidence: "",
+        ends_evidence: "",
         deliberate: &[],
+        finished: &[],
         switch: &[],
+        late_end: false,
         idle_seconds: 1,
+        programs: &[],
+        folders: &[],
+        limits: &[],
+        identity: None,
+        mcp: None,
+        signs: None,
         adapter: None,
     }
 }
@@ -81,43 +90,40 @@ fn bytes_that_are_no_character_elsewhere_do_not_cost_the_event() {
 
 #[test]
 fn a_provider_that_offers_nothing_has_no_events() {
-    for episode in [EpisodeSource::None, EpisodeSource::Hooks] {
-        let error = read(&stub(episode), EventKind::Start, br#"{"session_id": "a"}"#).unwrap_err();
-        assert_eq!(error, Unreadable::NotOffered { provider: "stub" });
-    }
+    let refused = |episode| read(&stub(episode), EventKind::Start, br#"{"session_id": "a"}"#).unwrap_err();
+    assert_eq!(refused(EpisodeSource::None), Unreadable::NotOffered { provider: "stub" });
+    let error = refused(EpisodeSource::Hooks);
+    assert_eq!(error, Unreadable::Unadapted { provider: "stub" });
+    assert!(error.to_string().contains("stub") && !error.to_string().contains('\n'), "{error}");
 }
 
 #[test]
 fn another_event_than_the_asked_one_is_refused_and_says_which_it_is() {
     let named = |name: &str| format!(r#"{{"session_id": "a", "hook_event_name": "{name}"}}"#);
     let error = start(named("SessionEnd")).unwrap_err();
-    let expected = Unreadable::OtherEvent {
-        asked: EventKind::Start,
-        found: "SessionEnd".to_owned(),
-        serves: Some(EventKind::End),
-    };
+    let expected =
+        Unreadable::OtherEvent { asked: EventKind::Start, found: "SessionEnd".to_owned(), serves: EventKind::End };
     assert_eq!(error, expected);
     assert!(error.to_string().contains("--event end"), "{error}");
-
-    for kind in [EventKind::Start, EventKind::End, EventKind::Compact] {
-        let error = claude(kind, named("Tomorrow")).unwrap_err();
-        assert_eq!(error, Unreadable::OtherEvent { asked: kind, found: "Tomorrow".to_owned(), serves: None });
-    }
     assert!(matches!(claude(EventKind::Activity, named("SessionEnd")), Err(Unreadable::OtherEvent { .. })));
     assert!(matches!(claude(EventKind::Compact, named("SessionStart")), Err(Unreadable::OtherEvent { .. })));
-    let error = start(named("a\\u001b[2J\\n")).unwrap_err().to_string();
-    assert!(!error.contains(char::is_control), "{error}");
+    assert!(matches!(claude(EventKind::End, named("Stop")), Err(Unreadable::OtherEvent { .. })));
 }
 
 #[test]
-fn activity_needs_no_known_event_and_nothing_needs_a_named_one() {
-    assert_eq!(
-        claude(EventKind::Activity, r#"{"session_id": "a", "hook_event_name": "Tomorrow"}"#)
-            .unwrap()
-            .native_event
-            .as_deref(),
-        Some("Tomorrow")
-    );
+fn an_event_that_nobody_knows_is_what_the_settings_say() {
+    for name in ["Tomorrow", "Session Start", "", "a\\u001b[2J\\n", "\u{fffd}"] {
+        for kind in EventKind::ALL {
+            let event = claude(kind, format!(r#"{{"session_id": "a", "hook_event_name": "{name}"}}"#)).unwrap();
+            assert_eq!((event.kind, event.native_event.is_none()), (kind, name.is_empty()), "{name:?}");
+        }
+    }
+    let long = format!(r#"{{"session_id": "a", "hook_event_name": "{}"}}"#, "Session".repeat(100));
+    assert_eq!(start(long).unwrap().native_event.unwrap().chars().count(), 256);
+}
+
+#[test]
+fn nothing_needs_a_named_event() {
     for kind in EventKind::ALL {
         for unnamed in [
             r#"{"session_id": "a"}"#,
@@ -130,10 +136,58 @@ fn activity_needs_no_known_event_and_nothing_needs_a_named_one() {
 }
 
 #[test]
-fn a_hook_that_another_client_ran_is_not_recorded_as_this_ones() {
-    let error =
-        start(r#"{"session_id": "a", "hook_event_name": "SessionStart", "cursor_version": "2.9"}"#).unwrap_err();
-    assert_eq!(error, Unreadable::OtherClient { field: "cursor_version" });
+fn what_happens_inside_a_subagent_is_activity() {
+    let inside =
+        |name: &str, agent: &str| format!(r#"{{"session_id": "a", "hook_event_name": "{name}", "agent_id": {agent}}}"#);
+    let asked =
+        [(EventKind::Start, "SessionStart"), (EventKind::End, "SessionEnd"), (EventKind::Compact, "PreCompact")];
+    for (kind, name) in asked {
+        assert_eq!(claude(kind, inside(name, r#""a7f3c2""#)).unwrap().kind, EventKind::Activity, "{name}");
+        assert_eq!(claude(kind, inside(name, "7")).unwrap().kind, EventKind::Activity, "{name}");
+        for no_agent in ["null", r#""""#, "{}"] {
+            assert_eq!(claude(kind, inside(name, no_agent)).unwrap().kind, kind, "{name} {no_agent}");
+        }
+    }
+}
+
+#[test]
+fn a_compaction_that_discards_nothing_is_activity() {
+    let gemini =
+        |payload: &str| read(find("gemini-cli").unwrap(), EventKind::Compact, payload.as_bytes()).unwrap().kind;
+    let claude = |payload: &str| claude(EventKind::Compact, payload).unwrap().kind;
+    for (trigger, kind) in [
+        (r#", "trigger": "manual""#, EventKind::Compact),
+        (r#", "trigger": "auto""#, EventKind::Activity),
+        (r#", "trigger": "tomorrow""#, EventKind::Activity),
+        (r#", "trigger": null"#, EventKind::Activity),
+        ("", EventKind::Activity),
+    ] {
+        let payload = format!(r#"{{"session_id": "a", "hook_event_name": "PreCompress"{trigger}}}"#);
+        assert_eq!(gemini(&payload), kind, "{payload}");
+        assert_eq!(claude(&payload.replace("PreCompress", "PreCompact")), EventKind::Compact, "{payload}");
+    }
+}
+
+#[test]
+fn the_folder_is_the_first_text_of_a_list_and_an_empty_list_says_nothing() {
+    let cursor = |payload: &str| read(find("cursor").unwrap(), EventKind::Start, payload.as_bytes()).unwrap().cwd;
+    for (roots, cwd) in [
+        (r#"["/src/a", "/src/b"]"#, Some("/src/a")),
+        (r#"[null, 7, {"a": "b"}, "/src/c"]"#, Some("/src/c")),
+        (r#""/src/d""#, Some("/src/d")),
+        (r#"["\ud800", "/src/b"]"#, Some("/tmp")),
+        ("[]", Some("/tmp")),
+        ("[[\"/src\"]]", Some("/tmp")),
+        ("null", Some("/tmp")),
+        ("{}", None),
+    ] {
+        for payload in [
+            format!(r#"{{"conversation_id": "a", "workspace_roots": {roots}, "cwd": "/tmp"}}"#),
+            format!(r#"{{"cwd": "/tmp", "workspace_roots": {roots}, "conversation_id": "a"}}"#),
+        ] {
+            assert_eq!(cursor(&payload).as_deref(), cwd, "{payload}");
+        }
+    }
 }
 
 #[test]
@@ -141,6 +195,7 @@ fn a_connections_payload_needs_no_adapter_and_names_no_folder() {
     let generic = find("generic").unwrap();
     let payload = br#"{"session_id": "thread-7", "source": "attach", "connection": "c0ffee", "cwd": "/etc", "hook_event_name": "SessionEnd"}"#;
     let expected = HookEvent {
+        kind: EventKind::Start,
         external_id: "thread-7".to_owned(),
         cwd: None,
         source: Some("attach".to_owned()),

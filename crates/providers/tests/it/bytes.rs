@@ -1,6 +1,6 @@
 //! Properties over arbitrary bytes and arbitrary JSON.
 
-use majordomus_providers::{EventKind, HookEvent, Scan, Unreadable, all, find, read, value_end};
+use majordomus_providers::{EventKind, HookEvent, Scan, Unreadable, all, attribute, find, read, value_end};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -27,6 +27,13 @@ fn any_value() -> impl Strategy<Value = Value> {
 fn any_payload() -> impl Strategy<Value = Vec<u8>> {
     const FIELDS: &[&str] = &[
         "session_id",
+        "sessionId",
+        "conversation_id",
+        "hookEventName",
+        "timestamp",
+        "workspace_roots",
+        "trigger",
+        "agent_id",
         "cwd",
         "source",
         "reason",
@@ -36,7 +43,8 @@ fn any_payload() -> impl Strategy<Value = Vec<u8>> {
         "prompt",
         "other",
     ];
-    const NAMES: &[&str] = &["SessionStart", "SessionEnd", "PreCompact", "Stop", "a", "\u{fffd}", ""];
+    const NAMES: &[&str] =
+        &["SessionStart", "session_end", "PreCompact", "PreCompress", "Stop", "manual", "new", "a", "\u{fffd}", ""];
     let value = prop_oneof![any_value(), prop::sample::select(NAMES).prop_map(Value::from)];
     let object = prop::collection::vec((prop::sample::select(FIELDS), value), 0..8).prop_map(|pairs| {
         // Written by hand, because a map would drop repeated fields.
@@ -93,6 +101,24 @@ proptest! {
         for provider in all() {
             for kind in EventKind::ALL {
                 keeps_its_promises(&read(provider, kind, &payload))?;
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_belong_to_whom_they_were_declared_for_or_to_who_runs_the_hook(
+        payload in any_payload(),
+        set in prop::sample::subsequence(vec!["CURSOR_VERSION", "GROK_HOOK_EVENT", "COPILOT_HOOK_DIR", "CLAUDE_CODE_SESSION_ID"], 0..4),
+        value in prop::sample::select(vec!["a", "", "\u{fffd}"]),
+    ) {
+        let variable = |name: &str| set.contains(&name).then(|| value.to_owned());
+        for provider in all() {
+            let owner = attribute(provider, &payload, &variable);
+            let readers = provider.adapter.map_or(&[][..], |adapter| adapter.also_read_by);
+            prop_assert!(std::ptr::eq(owner, provider) || readers.contains(&owner.id), "{} for {}", owner.id, provider.id);
+            let stream = [payload.as_slice(), b" {\"cursor_version\": 1}"].concat();
+            if value_end(&payload, &mut Scan::default()).is_some() {
+                prop_assert_eq!(attribute(provider, &stream, &variable).id, owner.id, "what follows changes nothing");
             }
         }
     }

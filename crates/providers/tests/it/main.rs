@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's own functions may panic as the test may")]
 
+mod attributed;
 mod bytes;
 mod declared;
 mod fixtures;

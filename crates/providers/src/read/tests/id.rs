@@ -1,5 +1,5 @@
-use super::{start, stub};
-use crate::{EpisodeSource, EventKind, IdProblem, Provider, Unreadable, read};
+use super::start;
+use crate::{EventKind, IdProblem, Unreadable, find, read};
 
 fn id_of(json: &str) -> Result<String, IdProblem> {
     match start(format!("{{\"session_id\": {json}}}")) {
@@ -13,7 +13,7 @@ fn id_of(json: &str) -> Result<String, IdProblem> {
 fn a_payload_without_an_id_is_refused_with_the_names_that_are_there() {
     let error = start(r#"{"conversation_id": "x", "cwd": "/tmp", "session_id": null}"#).unwrap_err();
     let Unreadable::NoId { looked_for, keys_present } = &error else { panic!("{error:?}") };
-    assert_eq!(*looked_for, ["session_id"]);
+    assert_eq!(*looked_for, ["session_id", "sessionId"]);
     assert_eq!(keys_present.names(), ["conversation_id", "cwd", "session_id"]);
     assert!(error.to_string().contains("conversation_id, cwd, session_id"), "{error}");
     assert!(start("{}").unwrap_err().to_string().contains("no fields"));
@@ -105,24 +105,9 @@ fn an_id_that_is_given_twice_must_be_the_same() {
 
 #[test]
 fn the_first_of_several_names_is_preferred_and_only_it_must_be_unambiguous() {
-    let adapter = Box::leak(Box::new(crate::Adapter {
-        session_id: &["conversation_id", "session_id"],
-        cwd: &[],
-        source: &[],
-        reason: &[],
-        event_name: &[],
-        foreign_fields: &[],
-        start_events: &["s"],
-        end_events: &[],
-        compact_events: &[],
-        activity_events: &[],
-        mark_sources: &[],
-        project_variables: &[],
-        configuration: &[],
-        stdout: crate::HookOutput::None,
-    }));
-    let provider = Provider { adapter: Some(adapter), ..stub(EpisodeSource::Hooks) };
-    let id = |payload: &str| read(&provider, EventKind::Start, payload.as_bytes()).map(|event| event.external_id);
+    let provider = find("cursor").unwrap();
+    assert!(provider.adapter.unwrap().session_id.starts_with(&["conversation_id", "session_id"]));
+    let id = |payload: &str| read(provider, EventKind::Start, payload.as_bytes()).map(|event| event.external_id);
     for payload in [
         r#"{"conversation_id": "c", "session_id": "s"}"#,
         r#"{"session_id": "s", "conversation_id": "c"}"#,
