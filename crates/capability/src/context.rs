@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use majordomus_episodes_core::REATTACH_GRACE;
-use majordomus_episodes_core::board::EpisodeBoard;
+use majordomus_episodes_core::board::{BoardError, ConnectionEpisode, EpisodeBoard};
 use majordomus_episodes_core::ids::Provider;
 use majordomus_episodes_core::peers::{Peer, PeerBoard};
+use majordomus_episodes_core::{EpisodeKey, REATTACH_GRACE};
 use majordomus_records::Store;
+use majordomus_records::caller::Caller;
 
 use crate::handles::{self, Handles, Known};
 use crate::refusal::Refusal;
@@ -115,23 +116,51 @@ pub struct Context {
     /// The SHA-256 of the connection's own id, in hexadecimal, where its transport outlives a server; for the transport to
     /// set.
     pub carrier: Option<Box<str>>,
+    /// Who is at the other end, where its process can tell; for the transport to set.
+    pub caller: Option<Arc<Caller>>,
 }
 
 impl Context {
     /// Makes the context of calls by a connection.
     #[must_use]
     pub fn of_peer(shared: Arc<Shared>, peer: Peer) -> Self {
-        Self { shared, peer: Some(peer), client: None, handle: None, carrier: None }
+        Self { shared, peer: Some(peer), client: None, handle: None, carrier: None, caller: None }
     }
 
     /// Makes the context of a call without a connection; `handle` is what came beside its arguments.
     #[must_use]
     pub fn without_peer(shared: Arc<Shared>, handle: Option<&str>) -> Self {
-        Self { shared, peer: None, client: None, handle: handle.map(Into::into), carrier: None }
+        Self { shared, peer: None, client: None, handle: handle.map(Into::into), carrier: None, caller: None }
     }
 }
 
 impl Context {
+    /// Says who is at the other end.
+    #[must_use]
+    pub fn called_by(mut self, caller: Caller) -> Self {
+        self.caller = Some(Arc::new(caller));
+        self
+    }
+
+    /// Tells which episode a caller means by `external_id`: the one that its client's hooks drew, where they did, so that one
+    /// conversation is one episode; else its own under that id. An id that is open already is what it says.
+    ///
+    /// # Errors
+    /// [`BoardError::InvalidId`] where it cannot be an id.
+    pub fn episode_key(&self, external_id: &str) -> Result<EpisodeKey, BoardError> {
+        let own = EpisodeKey::new(&self.shared.provider, external_id)?;
+        let (Some(caller), Some(records)) = (&self.caller, &self.shared.records) else { return Ok(own) };
+        let is_own = |episode: &ConnectionEpisode| {
+            (&*episode.provider, &*episode.external_id) == (own.provider.as_str(), external_id)
+        };
+        if self.shared.board.list().iter().any(is_own) || records.has_log(&own) {
+            return Ok(own);
+        }
+        // Where the logs cannot be read, its own episode says so.
+        let drawn = records.conversation_of(caller, self.client.as_deref()).ok().flatten();
+        Ok(drawn.unwrap_or(own))
+    }
+
     /// Finds out who calls by the handle among the arguments, or beside them; `None` where there is neither.
     pub(crate) fn caller(&self, argument: Option<&str>) -> Result<Option<Known>, Refusal> {
         let Shared { handles, board, peers, .. } = &*self.shared;

@@ -17,6 +17,7 @@ use majordomus_capability::project::mcp::{Call, Revision, Tools};
 use majordomus_capability::{Context, Refusal, Shared};
 use majordomus_episodes_core::board::Touch;
 use majordomus_episodes_core::peers::{Peer, Transport};
+use majordomus_records::caller::Caller;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -70,6 +71,13 @@ impl Session {
     #[must_use]
     pub fn carried_by(mut self, carrier: &str) -> Self {
         self.context.carrier = Some(carrier.into());
+        self
+    }
+
+    /// Says who is at the other end, as far as the process that the client started can tell.
+    #[must_use]
+    pub fn called_by(mut self, caller: Caller) -> Self {
+        self.context = self.context.clone().called_by(caller);
         self
     }
 
@@ -171,7 +179,7 @@ impl Session {
     pub(crate) fn may_wait(&self, line: &Line<'_>) -> bool {
         let waits = |frame: &Frame<'_>| {
             let Frame::Request(request) = frame else { return false };
-            let Some(Called { name: Some(name), arguments }) = request.called() else { return false };
+            let Some(Called { name: Some(name), arguments, .. }) = request.called() else { return false };
             self.tools.may_wait(name, arguments.map_or("", RawValue::get))
         };
         match line {
@@ -304,7 +312,13 @@ impl Session {
         // Told with this result, or with the next one where there is no tool of that name.
         let notice = mem::take(&mut *self.notice());
         let call = Call { name, arguments: called.arguments, notice: notice.as_deref() };
-        match self.tools.call(&self.context, revision, call) {
+        let named = called.meta.and_then(|meta| Caller::named_by(self.context.client.as_deref(), meta));
+        let context = match named {
+            // One process of such a client has several conversations, and says with each call in which it is.
+            Some(caller) => Cow::Owned(self.context.clone().called_by(caller)),
+            None => Cow::Borrowed(&self.context),
+        };
+        match self.tools.call(&context, revision, call) {
             Ok(result) => Ok(result),
             Err(unknown) => {
                 if notice.is_some() {

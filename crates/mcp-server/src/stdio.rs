@@ -20,6 +20,7 @@ use std::time::Duration;
 use majordomus_capability::Shared;
 use majordomus_capability::project::mcp::Tools;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
+use majordomus_records::caller::Caller;
 
 use crate::protocol::Session;
 use crate::sharing::host::Parting;
@@ -43,6 +44,8 @@ pub struct StdioOptions {
     pub diagnostics: Box<dyn Fn(&str) + Send + Sync>,
     /// How much and how long.
     pub limits: Limits,
+    /// Who is at the other end.
+    pub caller: Option<Caller>,
     /// The session, where it has begun already.
     pub session: Option<Session>,
     /// Where it stands why `stop` ends the session, if not because its client is to go.
@@ -60,6 +63,7 @@ impl StdioOptions {
             clock: Arc::new(SystemClock),
             diagnostics: Box::new(|_| {}),
             limits: Limits::default(),
+            caller: None,
             session: None,
             parting: None,
         }

@@ -61,6 +61,8 @@ impl Store {
             again: false,
             carrier: None,
             after: None,
+            process: None,
+            left: false,
             opened: None,
             ended: None,
             facts: None,

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use majordomus_episodes_core::driver::Judged;
 use majordomus_episodes_core::{CloseReason, EpisodeKey};
-use majordomus_providers::{EpisodeSource, EventKind, Provider, Unreadable, read};
+use majordomus_providers::{EpisodeSource, EventKind, HookOutput, Provider, Unreadable, attribute, read};
 
 use crate::checkout::{Checkout, NotInGit};
 use crate::clock::rfc3339;
 use crate::compose::Composed;
-use crate::ending::{EndedAs, Ending, Own};
+use crate::ending::{EndedAs, Ending, GoesOn, HookEnd, Own};
 use crate::holder::Holder;
 use crate::joining::{Joined, Joining, Marked};
 use crate::line::{EndOutcome, Kind, Witness};
 use crate::redact::redact;
 use crate::store::{Policy, Store, StoreError};
 use crate::text::visible;
+use crate::witnessed::ClientProcess;
 
 /// How long the second step may take in the process that made the end durable.
 pub const COMPOSE_AT_ONCE: Duration = Duration::from_millis(100);
@@ -36,6 +37,17 @@ pub struct Request<'a> {
     pub variable: fn(&str) -> Option<PathBuf>,
     /// How long silence may last.
     pub policy: Policy,
+    /// The process that was started as the hook, whose client is to be found; `None` where that is not asked for.
+    pub process: Option<u32>,
+}
+
+/// What a hook's call comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The line that it reports.
+    pub line: String,
+    /// What the client's conversation is to be told, where the provider takes that from its hooks.
+    pub context: Option<String>,
 }
 
 /// Says why a capture recorded nothing.
@@ -100,6 +112,8 @@ pub struct Event<'a> {
     pub source: Option<&'a str>,
     /// What the provider says an end was caused by.
     pub reason: Option<&'a str>,
+    /// The client's process, where a hook could tell.
+    pub client_process: Option<&'a ClientProcess>,
     /// The connection, where one stands behind it.
     pub connection: Option<(&'a Holder, u64)>,
     /// What the client says it is.
@@ -134,6 +148,7 @@ impl<'a> Event<'a> {
             key,
             source: None,
             reason: None,
+            client_process: None,
             connection: None,
             client: None,
             handle: None,
@@ -151,37 +166,59 @@ impl<'a> Event<'a> {
 
 /// Runs a hook's call from its payload to the line that it reports.
 #[must_use]
-pub fn session(request: &Request<'_>) -> String {
-    match take(request) {
-        Ok(line) => line,
-        Err(error) => not_recorded(&error),
-    }
+pub fn session(request: &Request<'_>) -> Said {
+    take(request).unwrap_or_else(|error| Said { line: not_recorded(&error), context: None })
 }
 
-fn take(request: &Request<'_>) -> Result<String, CaptureError> {
+fn take(request: &Request<'_>) -> Result<Said, CaptureError> {
     let provider = majordomus_providers::find(request.provider)
         .ok_or_else(|| CaptureError::UnknownProvider(visible(&redact(request.provider).0)))?;
     if provider.episode == EpisodeSource::None {
         return Err(CaptureError::NoEpisodes(provider.id));
     }
+    let text = |name: &str| (request.variable)(name).map(|value| value.to_string_lossy().into_owned());
+    let provider = attribute(provider, request.payload, &text);
     let event = read(provider, request.kind, request.payload)?;
     let key = EpisodeKey::new(provider.id, &event.external_id).map_err(StoreError::from)?;
-    let store = find_store(provider, event.cwd.as_deref(), request, &key)?;
+    let store = find_store(provider, event.cwd.as_deref(), request, event.kind, &key)?;
+    let by_hook = provider.episode == EpisodeSource::Hooks;
+    let own = request.process.filter(|_| by_hook);
+    let client_process = own.and_then(|own| ClientProcess::above(own, &store.now().boot));
     let event = Event {
         source: event.source.as_deref(),
         reason: event.reason.as_deref(),
-        ..Event::new(provider, request.kind, &key)
+        client_process: client_process.as_ref(),
+        ..Event::new(provider, event.kind, &key)
     };
     let captured = record(&store, &event)?;
-    if provider.episode == EpisodeSource::Hooks {
+    if by_hook {
         store.note_fired(provider.id);
+        if event.kind == EventKind::End {
+            store.note_end_seen(provider.id, event.reason.unwrap_or(UNKNOWN));
+        }
     }
     if let Captured::Ended(EndedAs::Ended { session_id, .. }) = &captured
         && compose_at_once(&store, session_id) == Some(Composed::Unused)
     {
-        return Ok(UNUSED.into());
+        return Ok(Said { line: UNUSED.into(), context: None });
     }
-    Ok(report(&event, &captured))
+    Ok(Said { line: report(&event, &captured), context: context(&event, &captured) })
+}
+
+/// The reason of an end that names none.
+const UNKNOWN: &str = "unknown";
+
+/// What a conversation is told whose context was just discarded: what it is recorded as, and what that is good for.
+fn context(event: &Event<'_>, captured: &Captured) -> Option<String> {
+    let adapter = event.provider.adapter.filter(|adapter| adapter.stdout == HookOutput::Context)?;
+    event.source.filter(|source| event.kind == EventKind::Start && adapter.is_mark(source))?;
+    let Captured::Joined(joined) = captured else { return None };
+    let id = visible(&redact(event.key.external_id.as_str()).0);
+    Some(format!(
+        "majordomus records this conversation as {id}, session {}. The tool majordomus_session_attach with that \
+         external_id shows it among the others at work here; majordomus_session_records lists what earlier sessions left.",
+        joined.session_id
+    ))
 }
 
 /// What is reported of an episode that left no record because nothing happened in it.
@@ -194,6 +231,7 @@ fn find_store(
     provider: &Provider,
     cwd: Option<&str>,
     request: &Request<'_>,
+    kind: EventKind,
     key: &EpisodeKey,
 ) -> Result<Store, NotInGit> {
     let given = cwd.map(PathBuf::from).filter(|path| path.is_absolute());
@@ -209,7 +247,7 @@ fn find_store(
                 continue;
             }
         };
-        if request.kind == EventKind::Start || store.has_log(key) || store.just_ended(key).is_some() {
+        if kind == EventKind::Start || store.has_log(key) || store.just_ended(key).is_some() {
             return Ok(store);
         }
         first = first.or(Some(store));
@@ -222,17 +260,19 @@ fn find_store(
 /// # Errors
 /// [`StoreError`] where nothing could be made durable.
 pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> {
-    let by_connection = event.provider.episode == EpisodeSource::Connection;
+    let by_connection = event.provider.episode == EpisodeSource::Connection || event.connection.is_some();
     let witness = if by_connection { Witness::Connection } else { Witness::Hook };
     match event.kind {
         EventKind::Start => {
             let marks = event.provider.adapter.map_or(&[][..], |adapter| adapter.mark_sources);
             let joining = Joining {
+                by_mark: None,
                 connection: event.connection,
                 client: event.client,
                 source: event.source,
                 is_mark: event.source.is_some_and(|source| marks.contains(&source)),
                 is_resume: event.source.is_some_and(|source| event.provider.is_switch(source)),
+                client_process: event.client_process,
                 handle: event.handle,
                 again: event.again,
                 carrier: event.carrier,
@@ -248,7 +288,7 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
         }
         EventKind::Compact | EventKind::Activity => {
             let kind = if event.kind == EventKind::Compact { Kind::Compact } else { Kind::Activity };
-            Ok(match store.mark(event.key, kind, witness, event.source)? {
+            Ok(match store.mark(event.key, kind, witness, event.source, event.client_process)? {
                 Marked::In(joined) if joined.kept => {
                     Captured::Marked { session_id: joined.session_id, kind: event.kind }
                 }
@@ -261,7 +301,7 @@ pub fn record(store: &Store, event: &Event<'_>) -> Result<Captured, StoreError> 
 }
 
 fn ending<'a>(event: &Event<'a>, witness: Witness) -> Ending<'a> {
-    let reason = event.reason.unwrap_or("unknown");
+    let reason = event.reason.unwrap_or(UNKNOWN);
     let holder = event.connection.map(|(holder, _)| holder.id());
     let by_connection = witness == Witness::Connection;
     if let (true, "expired", Some(holder)) = (by_connection, reason, holder) {
@@ -269,7 +309,7 @@ fn ending<'a>(event: &Event<'a>, witness: Witness) -> Ending<'a> {
         return Ending::Silence { own: Some(Own { holder, last_evidence_ago, judged: event.judged }) };
     }
     let by_operator = event.by_operator && reason == CloseReason::Detach.as_str();
-    let deliberate = by_operator || event.provider.is_deliberate(reason);
+    let deliberate = by_operator || event.provider.is_deliberate(reason) || event.provider.is_finished(reason);
     Ending::Said {
         outcome: if deliberate { EndOutcome::Closed } else { EndOutcome::Interrupted },
         reason,
@@ -282,6 +322,11 @@ fn ending<'a>(event: &Event<'a>, witness: Witness) -> Ending<'a> {
         holder,
         last_evidence_ago: event.last_evidence_ago,
         asked_ago: event.asked_ago,
+        hook: HookEnd {
+            leaves: event.provider.is_switch(reason),
+            late: event.provider.late_end && witness == Witness::Hook,
+            client: event.client_process,
+        },
     }
 }
 
@@ -306,7 +351,7 @@ pub fn report(event: &Event<'_>, captured: &Captured) -> String {
             format!("no episode was recorded: session {session_id} has just ended, and this came too late for it")
         }
         Captured::Ended(EndedAs::Ended { outcome, record, .. }) => {
-            let reason = visible(&redact(event.reason.unwrap_or("unknown")).0);
+            let reason = visible(&redact(event.reason.unwrap_or(UNKNOWN)).0);
             ended_line(*outcome, &reason, record)
         }
         Captured::Ended(EndedAs::NothingOpen { .. }) => {
@@ -316,6 +361,11 @@ pub fn report(event: &Event<'_>, captured: &Captured) -> String {
         Captured::Ended(EndedAs::NotOver(left)) => {
             format!("no episode was closed: it is not over for another {} s", left.as_secs())
         }
+        Captured::Ended(EndedAs::GoesOn { session_id, because }) => match because {
+            GoesOn::Left => format!("session {session_id} left open: its client went on in another conversation"),
+            GoesOn::Shared => format!("session {session_id} kept: another process of its client is still in it"),
+            GoesOn::Hooks => format!("session {session_id} left open: the client's own hooks end it"),
+        },
         Captured::Ended(EndedAs::HeldElsewhere) => "no episode was closed: another connection holds it".into(),
     }
 }

@@ -102,6 +102,7 @@ impl RecordDriver {
             key,
             source: (kind == EventKind::Start).then_some("attach"),
             reason: with.reason.map(CloseReason::as_str),
+            client_process: None,
             connection: Some((&self.holder, with.peer.map_or(0, PeerId::number))),
             client: with.client,
             handle: with.handle,
@@ -155,6 +156,7 @@ impl RecordDriver {
             Captured::Ended(EndedAs::HeldElsewhere) if reason == Some(CloseReason::Expired) => {
                 Report { line, outcome: Outcome::Gone, known: None }
             }
+            Captured::Ended(EndedAs::GoesOn { .. }) => Report { line, outcome: Outcome::Gone, known: None },
             Captured::Ended(EndedAs::HeldElsewhere) => Report { line, outcome: Outcome::Nothing, known: None },
         }
     }

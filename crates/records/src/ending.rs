@@ -13,6 +13,7 @@ use crate::line::{EndOutcome, Ended, Kind, Line, Witness};
 use crate::log::Log;
 use crate::state;
 use crate::store::{Appender, Silence, Store, StoreError};
+use crate::witnessed::ClientProcess;
 
 /// What became of an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,24 @@ pub enum EndedAs {
     NotOver(Duration),
     /// Only for an end by a process with connections: another process's connection holds it, and lives.
     HeldElsewhere,
+    /// It goes on.
+    GoesOn {
+        /// The session's id.
+        session_id: String,
+        /// Why.
+        because: GoesOn,
+    },
+}
+
+/// Why an episode goes on although an end was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoesOn {
+    /// Its client went on in another conversation, and may come back to this one.
+    Left,
+    /// One process of its client has left the conversation; another one is still in it.
+    Shared,
+    /// Only for an end by a connection: hooks drew this episode, and they, its idle time or a person end it.
+    Hooks,
 }
 
 /// Why an episode ends.
@@ -54,12 +73,25 @@ pub enum Ending<'a> {
         last_evidence_ago: Option<Duration>,
         /// How long ago that was first said, where it is tried again: it ends nothing that began since.
         asked_ago: Duration,
+        /// What a hook says besides.
+        hook: HookEnd<'a>,
     },
     /// Nobody was seen for as long as one waits.
     Silence {
         /// What this process knows of its own connections.
         own: Option<Own<'a>>,
     },
+}
+
+/// What the end that a hook reports is, besides its reason.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HookEnd<'a> {
+    /// Whether the client goes on in another conversation, and may come back to this one.
+    pub leaves: bool,
+    /// Whether the provider's ends may come long after the sitting was over.
+    pub late: bool,
+    /// The client's process.
+    pub client: Option<&'a ClientProcess>,
 }
 
 /// What a process knows of its own connections: better than its lock says which of them have gone, and since when their
@@ -96,6 +128,7 @@ impl Store {
             holder: None,
             last_evidence_ago: None,
             asked_ago: Duration::ZERO,
+            hook: HookEnd::default(),
         };
         self.end(key, said)
     }
@@ -136,6 +169,13 @@ impl Store {
             if log.start.is_none() || is_later {
                 break;
             }
+            if is_for_hooks(&log, ending) {
+                return Ok(goes_on(&log, GoesOn::Hooks));
+            }
+            if let Some((line, left)) = self.leaving(&log, ending, &now)? {
+                let Some(_) = self.append(&mut at, log, length, &line, Durable::Content)? else { continue };
+                return Ok(left);
+            }
             let line = match ending {
                 Ending::Silence { own } => match self.judge_for(own, &log, &now) {
                     Silence::Held if own.is_some() => return Ok(EndedAs::HeldElsewhere),
@@ -151,7 +191,7 @@ impl Store {
                         self.silence_line(&log, judged, now)?
                     }
                 },
-                Ending::Said { outcome, reason, witness, holder, last_evidence_ago, .. } => {
+                Ending::Said { outcome, reason, witness, holder, last_evidence_ago, hook, .. } => {
                     let ours =
                         log.connection.clone().filter(|connection| holder.is_some_and(|own| is_of(connection, own)));
                     // Whoever speaks for no connection may not speak for one that lives, but for a person who says so;
@@ -174,8 +214,10 @@ impl Store {
                         line.after = joined_last(&log);
                     }
                     line.connection = ours.or_else(|| holder.map(Into::into));
+                    let (process, terminal) = witnessed(&log, hook.client, &line.stamp.boot, witness);
                     line.redacting(|line, redact| {
-                        line.ended = Some(Ended { outcome, reason: redact(reason), judged_ms: None });
+                        let (reason, late) = (redact(reason), hook.late);
+                        line.ended = Some(Ended { outcome, reason, judged_ms: None, late, process, terminal });
                     });
                     line
                 }
@@ -225,9 +267,28 @@ impl Store {
     pub(crate) fn silence_line(&self, log: &Log, judged: Duration, now: Stamp) -> Result<Line, StoreError> {
         let mut line = self.line(Kind::End, now, Witness::Reaper)?;
         line.after = joined_last(log);
-        line.ended =
-            Some(Ended { outcome: EndOutcome::Interrupted, reason: "expired".into(), judged_ms: Some(millis(judged)) });
+        line.ended = Some(Ended::new(EndOutcome::Interrupted, "expired".into(), Some(millis(judged))));
         Ok(line)
+    }
+
+    /// What a hook's end is where it ends nothing: its client went on in another conversation, or this is one of several
+    /// processes in it, such as a run that the client's own agent started and that resumed the same conversation.
+    fn leaving(&self, log: &Log, ending: Ending<'_>, now: &Stamp) -> Result<Option<(Line, EndedAs)>, StoreError> {
+        let Ending::Said { reason, witness: Witness::Hook, hook, .. } = ending else { return Ok(None) };
+        // Also one that has said so before: ends come twice.
+        let mut were_in = log.processes.iter().chain(&log.processes_gone);
+        let came = hook.client.is_some_and(|own| were_in.any(|known| known.is(own)));
+        let others = || log.processes.iter().filter(|known| hook.client.is_none_or(|own| !known.is(own)));
+        let is_shared = came && others().any(|other| other.is_running(&now.boot));
+        // Where nothing happened in what is left, nobody comes back to it.
+        let is_left = hook.leaves && log.evidence_after_start > 0;
+        if !(is_shared || is_left) {
+            return Ok(None);
+        }
+        let mut line = self.line(Kind::Activity, now.clone(), Witness::Hook)?;
+        (line.left, line.process) = (true, hook.client.cloned());
+        line.redacting(|line, redact| line.source = Some(redact(reason)));
+        Ok(Some((line, goes_on(log, if is_shared { GoesOn::Shared } else { GoesOn::Left }))))
     }
 
     /// Puts a log aside that somebody else has ended, who may have been killed before that was durable.
@@ -273,6 +334,31 @@ impl Store {
 fn joined_last(log: &Log) -> Option<String> {
     let by_connection = log.start.as_ref().is_some_and(|start| start.witness == Witness::Connection);
     log.joined_last().filter(|_| by_connection)
+}
+
+fn goes_on(log: &Log, because: GoesOn) -> EndedAs {
+    EndedAs::GoesOn { session_id: log.session_id().unwrap_or_default().into(), because }
+}
+
+/// Whether an end is not for whoever asks for it: what hooks drew is ended by them, by its idle time or by a person, and a
+/// connection to it only comes and goes.
+fn is_for_hooks(log: &Log, ending: Ending<'_>) -> bool {
+    let by_connection = match ending {
+        Ending::Said { witness, .. } => !matches!(witness, Witness::Hook | Witness::Operator),
+        Ending::Silence { own } => own.is_some(),
+    };
+    by_connection && log.start.as_ref().is_some_and(|start| start.witness == Witness::Hook)
+}
+
+/// Whether the client's process was running, and its terminal there, when a hook told of the end. The process that the
+/// conversation began in is known also where the one that ran the hook has gone.
+fn witnessed(log: &Log, client: Option<&ClientProcess>, boot: &str, witness: Witness) -> (Option<bool>, Option<bool>) {
+    if witness != Witness::Hook {
+        return (None, None);
+    }
+    let known = client.and_then(|own| log.processes.iter().find(|known| known.is(own)));
+    let process = known.or(log.processes.last()).or(client);
+    (process.map(|process| process.is_running(boot)), process.and_then(|process| process.has_terminal(boot)))
 }
 
 /// Whether a log ends with what a holder says now: an earlier call of its own wrote the line and could not tell so.

@@ -13,6 +13,7 @@ use crate::line::{Kind, Opened, Witness};
 use crate::log::Log;
 use crate::state;
 use crate::store::{Appender, Silence, Store, StoreError};
+use crate::witnessed::ClientProcess;
 
 /// Who joins an episode.
 #[derive(Clone, Copy, Default)]
@@ -27,6 +28,10 @@ pub struct Joining<'a> {
     pub is_mark: bool,
     /// Whether the provider says that it resumes an earlier session.
     pub is_resume: bool,
+    /// The mark that came where nothing was open.
+    pub by_mark: Option<Kind>,
+    /// The client's process, where a hook could tell.
+    pub client_process: Option<&'a ClientProcess>,
     /// The hash of the handle that was minted for this attachment.
     pub handle: Option<&'a str>,
     /// Whether this is whom an earlier server knew, so that it is no further attachment.
@@ -161,6 +166,7 @@ impl Store {
                 (line.stamp, line.at, line.redactions) = (stamp.clone(), at.clone(), 0);
             }
             line.connection.clone_from(&connection);
+            line.process = joining.client_process.cloned();
             line.grace_ms = connection.is_some().then(|| millis(self.policy.own_grace()));
             line.redacting(|line, redact| {
                 line.client = joining.client.map(&mut *redact);
@@ -190,7 +196,9 @@ impl Store {
                     let external_id = redact(key.external_id.as_str());
                     let provider = key.provider.as_str().to_owned();
                     let key = state::key_hash(key);
-                    line.opened = Some(Opened { session_id, key, provider, external_id, resumes, beside_resume });
+                    let by_mark = joining.by_mark;
+                    line.opened =
+                        Some(Opened { session_id, key, provider, external_id, resumes, by_mark, beside_resume });
                 });
             }
             let is_new = log.start.is_none();
@@ -271,6 +279,7 @@ impl Store {
         kind: Kind,
         witness: Witness,
         source: Option<&str>,
+        client_process: Option<&ClientProcess>,
     ) -> Result<Marked, StoreError> {
         let mut before = Before::default();
         for _ in 0..ATTEMPTS {
@@ -296,7 +305,12 @@ impl Store {
                 return Ok(Marked::In(joined(&log, session_id, true, before.ended)));
             }
         }
-        let joining = Joining { source: source.or(Some(kind_word(kind))), ..Joining::default() };
+        let joining = Joining {
+            source: source.or(Some(kind_word(kind))),
+            by_mark: Some(kind),
+            client_process,
+            ..Joining::default()
+        };
         self.start_after(key, witness, joining, before).map(Marked::In)
     }
 

@@ -26,6 +26,9 @@ pub mod serving;
 #[cfg(test)]
 mod testing;
 pub mod token;
+pub mod witnessed;
+
+pub mod caller;
 
 pub mod capture;
 pub mod driver;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Stamp;
 use crate::facts::Facts;
+use crate::witnessed::ClientProcess;
 
 /// The version that this code writes.
 pub const LINE_VERSION: u32 = 1;
@@ -125,6 +126,9 @@ pub struct Opened {
     /// The session that this one continues, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<String>,
+    /// By which mark it was opened, where that came before its start or instead of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_mark: Option<Kind>,
     /// Whether the provider resumed another session at the same moment, so that this one may never be used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside_resume: bool,
@@ -141,6 +145,23 @@ pub struct Ended {
     /// younger evidence stands before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_ms: Option<u64>,
+    /// Whether the provider's ends may come long after the sitting was over: then this one says nothing of when it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// Whether the client's process was running when a hook said so; `None` where that could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<bool>,
+    /// Whether the client's terminal was there; `None` where it had none or that could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<bool>,
+}
+
+impl Ended {
+    /// An end of which nothing is said but how and why; `judged_ms` for silence.
+    #[must_use]
+    pub fn new(outcome: EndOutcome, reason: String, judged_ms: Option<u64>) -> Self {
+        Self { outcome, reason, judged_ms, late: false, process: None, terminal: None }
+    }
 }
 
 /// One line of an event log. Order is position in the file, never time.
@@ -190,6 +211,12 @@ pub struct Line {
     /// does the joining if that one is of the same carrier: its server was stopped, and the client has gone on at another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// The client's process, where a hook could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ClientProcess>,
+    /// Whether that process left the conversation with this, which goes on or waits for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
     /// Only in a start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<Opened>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::clock::Stamp;
 use crate::facts::Facts;
 use crate::line::{Ended, Head, Kind, Line, Opened, Witness};
+use crate::witnessed::ClientProcess;
 
 /// An event log, folded into what it means. A pure function of the log's bytes.
 #[derive(Clone, Debug, Default)]
@@ -40,10 +41,22 @@ pub struct Log {
     pub clock_adjusted: bool,
     /// How many lines did not parse.
     pub skipped: usize,
+    /// The processes of the client that are in the conversation, as far as hooks could tell: the first to come first.
+    pub processes: Vec<ClientProcess>,
+    /// Those that were in it and have left it.
+    pub processes_gone: Vec<ClientProcess>,
+    /// Whether the client has gone on in another conversation, and may come back to this one.
+    pub left: bool,
+    /// Who saw the client at work, the first to do so first.
+    pub witnesses: Vec<Witness>,
     /// How many pieces of evidence stand after the start.
     pub evidence_after_start: usize,
     /// The id of the line that joined last.
     joined: Option<String>,
+    /// The last start that a hook told.
+    told: Option<Told>,
+    /// When context was last discarded, and by what that was triggered.
+    compacted: Option<(Stamp, Option<String>)>,
     ids: HashSet<String>,
     latest: Option<Stamp>,
     /// The last evidence's stamp as it was written: what ages are counted from. The one that is shown may have been moved.
@@ -51,6 +64,38 @@ pub struct Log {
     /// When a connection was last heard, as it was written: no hook.
     heard: Option<Stamp>,
 }
+
+/// A start as a hook told it.
+#[derive(Clone, Debug)]
+struct Told {
+    /// `None` for any: a mark that came before its start says nothing of why that is.
+    source: Option<Option<String>>,
+    process: Option<ClientProcess>,
+    stamp: Stamp,
+}
+
+impl Told {
+    fn of(line: &Line) -> Option<Self> {
+        let by_mark = line.opened.as_ref().is_some_and(|opened| opened.by_mark.is_some());
+        let source = (!by_mark).then(|| line.source.clone());
+        let by_hook = line.witness == Witness::Hook;
+        by_hook.then(|| Self { source, process: line.process.clone(), stamp: line.stamp.clone() })
+    }
+
+    /// Whether a line tells the same start once more: clients run a hook twice, or from two files.
+    fn is_told_again(&self, line: &Line) -> bool {
+        let same = match (&self.process, &line.process) {
+            (Some(one), Some(other)) => one.is(other),
+            _ => true,
+        };
+        let apart = line.stamp.age_of(&self.stamp).max(self.stamp.age_of(&line.stamp));
+        let source = self.source.as_ref().is_none_or(|source| *source == line.source);
+        line.witness == Witness::Hook && same && source && apart <= TOLD_TWICE
+    }
+}
+
+/// How far apart the same start is told twice.
+const TOLD_TWICE: Duration = Duration::from_secs(5);
 
 /// The counting start of a log.
 #[derive(Clone, Debug)]
@@ -182,9 +227,14 @@ impl Log {
                     source: line.source.clone(),
                 });
                 self.attachments = 1;
+                if line.opened.as_ref().is_some_and(|opened| opened.by_mark == Some(Kind::Compact)) {
+                    self.compact(&line);
+                }
                 self.mint(&line);
                 self.carrier.clone_from(&line.carrier);
                 self.joined = Some(line.id.clone());
+                self.told = Told::of(&line);
+                self.enter(line.process.as_ref());
                 self.evidence(line);
             }
             // Two processes may start one episode at once: the first line in the file is the start, the other a
@@ -197,7 +247,11 @@ impl Log {
                     || line.carrier.is_some() && line.carrier == self.carrier;
                 // A handle that stands there already was written by a call that could not tell so.
                 let is_minted = line.handle.as_ref().is_some_and(|handle| !self.handles.contains(handle));
-                if !line.again && (is_minted || !same) {
+                // In a conversation whose hooks tell who comes and goes, a connection is a second witness, and no second client.
+                let beside = line.connection.is_some()
+                    && self.start.as_ref().is_some_and(|start| start.witness == Witness::Hook);
+                let twice = !self.left && self.told.as_ref().is_some_and(|told| told.is_told_again(&line));
+                if !line.again && !beside && !twice && (is_minted || !same) {
                     self.attachments = self.attachments.saturating_add(1);
                     self.take_overs += u32::from(line.took_over);
                     if line.handle.is_none() {
@@ -207,6 +261,11 @@ impl Log {
                 self.mint(&line);
                 self.carrier.clone_from(&line.carrier);
                 self.joined = Some(line.id.clone());
+                if line.witness == Witness::Hook {
+                    self.told = Told::of(&line);
+                    self.left = false;
+                }
+                self.enter(line.process.as_ref());
                 if line.is_silent() {
                     self.join(line);
                 } else {
@@ -222,7 +281,13 @@ impl Log {
                 if line.kind == Kind::Seen && line.connection.is_some() && line.connection != self.connection {
                     return;
                 }
-                self.compactions += u32::from(line.kind == Kind::Compact);
+                if line.kind == Kind::Compact {
+                    self.compact(&line);
+                }
+                if line.left {
+                    self.leave(line.process.as_ref());
+                    self.left = self.processes.is_empty();
+                }
                 self.evidence_after_start += 1;
                 let (connection, grace_ms) = (self.connection.take(), self.grace_ms);
                 self.evidence(line);
@@ -235,6 +300,29 @@ impl Log {
     fn is_stale(&self, line: &Line) -> bool {
         let its = line.carrier.is_some() && line.carrier == self.carrier;
         if its { line.after != self.joined } else { line.is_silent() }
+    }
+
+    /// Counts a compaction, once where a client tells it twice.
+    fn compact(&mut self, line: &Line) {
+        let apart = |last: &Stamp| line.stamp.age_of(last).max(last.age_of(&line.stamp));
+        let twice = |(last, source): &(Stamp, Option<String>)| *source == line.source && apart(last) <= TOLD_TWICE;
+        if !self.compacted.as_ref().is_some_and(twice) {
+            self.compactions += 1;
+        }
+        self.compacted = Some((line.stamp.clone(), line.source.clone()));
+    }
+
+    fn enter(&mut self, process: Option<&ClientProcess>) {
+        self.processes_gone.retain(|gone| !process.is_some_and(|new| new.is(gone)));
+        self.processes.extend(process.filter(|new| !self.processes.iter().any(|known| known.is(new))).cloned());
+    }
+
+    fn leave(&mut self, process: Option<&ClientProcess>) {
+        let Some(process) = process else { return };
+        self.processes.retain(|known| !known.is(process));
+        if !self.processes_gone.iter().any(|known| known.is(process)) {
+            self.processes_gone.push(process.clone());
+        }
     }
 
     fn mint(&mut self, line: &Line) {
@@ -255,8 +343,8 @@ impl Log {
             return;
         }
         self.redactions += line.redactions;
-        let at = match (ended.judged_ms, &self.last_evidence) {
-            (Some(_), Some((_, at))) => at.clone(),
+        let at = match &self.last_evidence {
+            Some((_, at)) if ended.judged_ms.is_some() || ended.late => at.clone(),
             _ => line.at,
         };
         self.ids.insert(line.id.clone());
@@ -266,6 +354,9 @@ impl Log {
 
     fn evidence(&mut self, line: Line) {
         let by_connection = line.connection.is_some();
+        if !self.witnesses.contains(&line.witness) {
+            self.witnesses.push(line.witness);
+        }
         let (stamp, at) = self.join(line);
         if by_connection {
             self.heard = Some(stamp.clone());

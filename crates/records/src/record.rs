@@ -30,11 +30,12 @@ pub fn times(log: &Log) -> Option<Times> {
     let evidence = log.last_evidence.as_ref().map_or(start.stamp.wall_ms, |(stamp, _)| stamp.wall_ms);
     // A hook that fires, or a client that says goodbye, is at work at that moment; a reaper, a server that stops or a
     // person at another terminal says nothing of the client.
-    let seen = matches!(end.witness, Witness::Hook | Witness::Connection) && end.ended.judged_ms.is_none();
+    let seen =
+        matches!(end.witness, Witness::Hook | Witness::Connection) && end.ended.judged_ms.is_none() && !end.ended.late;
     let last_activity_ms = if seen { end.stamp.wall_ms } else { evidence };
     let closed_ms = match end.ended.outcome {
-        EndOutcome::Closed => end.stamp.wall_ms,
-        EndOutcome::Interrupted => last_activity_ms,
+        EndOutcome::Closed if !end.ended.late => end.stamp.wall_ms,
+        EndOutcome::Closed | EndOutcome::Interrupted => last_activity_ms,
     };
     Some(Times { started_ms: start.stamp.wall_ms, last_activity_ms, closed_ms })
 }
@@ -91,6 +92,9 @@ fn front_matter(out: &mut String, known: &Known<'_>) {
     field("outcome", quoted(end.ended.outcome.as_str()));
     field("end_reason", quoted(&end.ended.reason));
     field("end_witness", quoted(end.witness.as_str()));
+    field("end_process", optional(end.ended.process.map(|runs| if runs { "running" } else { "gone" })));
+    field("end_terminal", optional(end.ended.terminal.map(|there| if there { "there" } else { "gone" })));
+    field("witnesses", words(log));
     field("attachments", log.attachments.to_string());
     field("take_overs", log.take_overs.to_string());
     field("compactions", log.compactions.to_string());
@@ -122,6 +126,12 @@ fn front_matter(out: &mut String, known: &Known<'_>) {
     out.push_str("---\n");
 }
 
+/// Who saw the client at work, as a list on one line.
+fn words(log: &Log) -> String {
+    let words: Vec<String> = log.witnesses.iter().map(|witness| quoted(witness.as_str())).collect();
+    format!("[{}]", words.join(", "))
+}
+
 /// What the session continues: what its start saw end, or what the history names.
 fn resumes<'a>(start: &'a Start, facts: &'a Facts) -> Option<&'a str> {
     start.opened.resumes.as_deref().or(facts.resumes.as_deref())
@@ -140,7 +150,7 @@ fn body(out: &mut String, known: &Known<'_>) {
     let none = if end.at.unreadable { "a branch that could not be read" } else { "a detached HEAD" };
     let branch = end.at.branch.as_deref().map_or_else(|| none.into(), code);
     let _ = writeln!(out, "\n# Session on {branch}, {}\n", day(times.started_ms));
-    let _ = writeln!(out, "{}\n", how_it_ended(end, times));
+    let _ = writeln!(out, "{}{}\n", how_it_ended(end, times), what_was_there(end));
     let provider = majordomus_providers::find(&start.opened.provider);
     let title = || provider.map_or_else(|| code(&start.opened.provider), |provider| provider.title.to_owned());
     let client = log.client.as_deref().map_or_else(title, code);
@@ -209,6 +219,26 @@ fn how_it_ended(end: &End, times: &Times) -> String {
             format!("**Interrupted:** seen by {} (reason {reason}).", witness.as_str())
         }
     }
+}
+
+/// What the hook saw of the client at its end, which says nothing of whether somebody wanted it.
+fn what_was_there(end: &End) -> String {
+    let process = end.ended.process.map(|runs| if runs { "was running" } else { "had gone" });
+    let terminal = end.ended.terminal.map(|there| if there { "was there" } else { "had gone" });
+    let late = if end.ended.late {
+        " This provider may report an end long after the sitting was over, so the times end with the last sign of the client before it."
+    } else {
+        ""
+    };
+    let seen = match (process, terminal) {
+        (None, None) => String::new(),
+        (Some(process), None) => format!(" At that moment the client's process {process}."),
+        (Some(process), Some(terminal)) => {
+            format!(" At that moment the client's process {process} and its terminal {terminal}.")
+        }
+        (None, Some(terminal)) => format!(" At that moment the client's terminal {terminal}."),
+    };
+    format!("{seen}{late}")
 }
 
 fn connections(log: &Log) -> String {

@@ -164,7 +164,7 @@ impl Store {
         let ended = self.end_at(&open.path, Ending::Silence { own: None })?;
         Ok(match ended {
             EndedAs::Ended { session_id, .. } => Some(session_id),
-            EndedAs::NothingOpen { .. } | EndedAs::NotOver(_) | EndedAs::HeldElsewhere => None,
+            EndedAs::NothingOpen { .. } | EndedAs::NotOver(_) | EndedAs::HeldElsewhere | EndedAs::GoesOn { .. } => None,
         })
     }
 

@@ -67,7 +67,9 @@ fn in_logs(records: &Store, key: &EpisodeKey) -> Result<DetachOutput, Refusal> {
             let repository = capture::ended_line(outcome, CloseReason::Detach.as_str(), &record);
             Ok(DetachOutput { episode: view(&open, key, repository), recorded: true })
         }
-        EndedAs::NothingOpen { .. } | EndedAs::NotOver(_) | EndedAs::HeldElsewhere => Err(not_found()),
+        EndedAs::NothingOpen { .. } | EndedAs::NotOver(_) | EndedAs::HeldElsewhere | EndedAs::GoesOn { .. } => {
+            Err(not_found())
+        }
     }
 }
 

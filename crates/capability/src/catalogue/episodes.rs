@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use majordomus_episodes_core::EpisodeKey;
-use majordomus_episodes_core::board::{AttachRequest, Attached, BoardError, ConnectionEpisode, ConnectionEpisodeState};
+use majordomus_episodes_core::board::{AttachRequest, Attached, Closed, ConnectionEpisode, ConnectionEpisodeState};
 use majordomus_episodes_core::peers::{Peer, Transport};
+use majordomus_records::caller::is_drawn_by_hooks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ pub(super) struct AttachOutput {
 }
 
 pub(super) fn attach(context: &Context, input: AttachInput) -> Result<AttachOutput, Refusal> {
-    let key = EpisodeKey::new(&context.shared.provider, &input.external_id).map_err(BoardError::from)?;
+    let key = context.episode_key(&input.external_id)?;
     let (attached, episode_handle) = match (context.caller(input.episode_handle.as_deref())?, &context.peer) {
         (Some(known), _) => again(context, &known, &input)?,
         (None, Some(peer)) => {
@@ -152,6 +153,9 @@ pub(super) struct DetachOutput {
 
 pub(super) fn detach(context: &Context, input: DetachInput) -> Result<DetachOutput, Refusal> {
     let Shared { board, peers, provider, .. } = &*context.shared;
+    if let Some(left) = context.peer.as_ref().and_then(|peer| leave_to_hooks(context, peer)) {
+        return Ok(left);
+    }
     let external_id = input.external_id.as_deref();
     let closed = match (context.caller(input.episode_handle.as_deref())?, &context.peer) {
         // Also where it holds nothing any more: asked again, it is given the first answer again.
@@ -172,8 +176,29 @@ pub(super) fn detach(context: &Context, input: DetachInput) -> Result<DetachOutp
     }?;
     // An end that is not durable may leave the episode on the board, to be tried again; then it has a state still.
     let remains = (!closed.recorded).then(|| board.list().into_iter().find(|left| is(left, &closed.episode)));
+    if closed.episode.repository == LET_GO {
+        return Ok(DetachOutput { episode: closed.episode.into(), recorded: true });
+    }
     let episode = remains.flatten().map_or_else(|| Episode::from(closed.episode).ended(), Episode::from);
     Ok(DetachOutput { episode, recorded: closed.recorded })
+}
+
+/// What is reported of an episode that only its client's hooks end.
+const LET_GO: &str = "the connection let go; the client's own hooks end this episode";
+
+/// Lets an episode go that the client's hooks drew: they, its idle time or a person end it, and a connection only comes and
+/// goes. `None` where the caller holds none of those.
+fn leave_to_hooks(context: &Context, peer: &Peer) -> Option<DetachOutput> {
+    let board = &context.shared.board;
+    let mut episode = board.of_peer(peer)?;
+    is_drawn_by_hooks(&episode.provider).then(|| {
+        board.detach(peer);
+        (episode.state, episode.peer) = (ConnectionEpisodeState::Detached, None);
+        episode.repository = LET_GO.into();
+        // Asked again, it is given the first answer again.
+        board.recall(peer, Closed { episode: episode.clone(), recorded: true });
+        DetachOutput { episode: episode.into(), recorded: true }
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

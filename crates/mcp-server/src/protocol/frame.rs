@@ -59,6 +59,8 @@ pub(crate) struct Called<'a> {
     /// The tool; absent where its name is none.
     pub(crate) name: Option<Cow<'a, str>>,
     pub(crate) arguments: Option<&'a RawValue>,
+    /// What the client says besides, of this call alone.
+    pub(crate) meta: Option<&'a RawValue>,
 }
 
 /// Reads a line; the elements of an array only where `batches`, because elsewhere it is refused as a whole.
@@ -208,10 +210,13 @@ impl<'a> Request<'a> {
             name: Option<&'a RawValue>,
             #[serde(borrow)]
             arguments: Option<&'a RawValue>,
+            #[serde(borrow, rename = "_meta")]
+            meta: Option<&'a RawValue>,
         }
         let read = || {
             let params: Params<'a> = params(self.params)?;
-            Some(Called { name: params.name.and_then(string), arguments: params.arguments })
+            let name = params.name.and_then(string);
+            Some(Called { name, arguments: params.arguments, meta: params.meta })
         };
         self.called.get_or_init(|| if self.method == "tools/call" { read() } else { None }).as_ref()
     }

@@ -44,9 +44,9 @@ impl Session {
 
     /// Gives one episode back, or says why not.
     fn give_back(&self, external_id: &str) -> Option<String> {
-        let Shared { board, provider, records, .. } = &*self.context.shared;
+        let Shared { board, records, .. } = &*self.context.shared;
         // An id that cannot be one was never attached.
-        let key = EpisodeKey::new(provider, external_id).ok()?;
+        let key = self.context.episode_key(external_id).ok()?;
         let (store, carrier) = (records.as_ref()?, self.context.carrier.as_deref()?);
         match self.returning(&key)? {
             Ok(Returning::Open(open)) => match board.restore(&self.peer, store.to_adopt(&key, &open), carrier) {

@@ -307,6 +307,10 @@ impl Host {
             Some(carrier) => session.carried_by(carrier),
             None => session,
         };
+        let session = match &hello.caller {
+            Some(caller) => session.called_by(caller.clone()),
+            None => session,
+        };
         if hello.stopped {
             session.tell_stopped();
         }

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use majordomus_records::caller::Caller;
 use rustix::net::RecvFlags;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct Hello {
     /// Whether the operator's word that ended the last server ended an episode of its client's with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+    /// Who is at the other end of the bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
     /// How many lines follow first that an earlier server has had already, and that are no sign of life.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replays: usize,
@@ -81,6 +85,7 @@ impl Hello {
             holds: None,
             ended: None,
             stopped: false,
+            caller: None,
             replays: 0,
         }
     }

@@ -73,7 +73,13 @@ impl Server {
     pub(super) fn new(options: StdioOptions, streams: Streams) -> Self {
         let board = options.shared.board.clone();
         let begun = options.session;
-        let session = begun.unwrap_or_else(|| Session::new(options.shared, options.tools, Transport::Stdio));
+        let session = begun.unwrap_or_else(|| {
+            let session = Session::new(options.shared, options.tools, Transport::Stdio);
+            match options.caller {
+                Some(caller) => session.called_by(caller),
+                None => session,
+            }
+        });
         Self {
             session,
             board,

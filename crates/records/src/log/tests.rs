@@ -1,6 +1,8 @@
 use super::*;
 use crate::line::EndOutcome;
 
+mod hooks;
+
 fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
     let stamp =
         Stamp { wall_ms: 1_800_000_000_000 + i64::try_from(up_ms).unwrap(), boot: "b".into(), up_ms, asleep_ms: 0 };
@@ -10,10 +12,10 @@ fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
         provider: "generic".into(),
         external_id: "thread-7".into(),
         resumes: None,
+        by_mark: None,
         beside_resume: false,
     });
-    let ended =
-        (kind == Kind::End).then(|| Ended { outcome: EndOutcome::Closed, reason: "detach".into(), judged_ms: None });
+    let ended = (kind == Kind::End).then(|| Ended::new(EndOutcome::Closed, "detach".into(), None));
     Line {
         v: 1,
         id: id.into(),
@@ -30,6 +32,8 @@ fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
         again: false,
         carrier: None,
         after: None,
+        process: None,
+        left: false,
         opened,
         ended,
         facts: (kind == Kind::Facts).then(Facts::default),
@@ -38,7 +42,7 @@ fn line(id: &str, kind: Kind, up_ms: u64) -> Line {
 }
 
 fn silence(id: &str, up_ms: u64, judged_ms: u64) -> Line {
-    let ended = Ended { outcome: EndOutcome::Interrupted, reason: "expired".into(), judged_ms: Some(judged_ms) };
+    let ended = Ended::new(EndOutcome::Interrupted, "expired".into(), Some(judged_ms));
     Line { ended: Some(ended), witness: Witness::Reaper, ..line(id, Kind::End, up_ms) }
 }
 

@@ -16,6 +16,7 @@ fn log(outcome: EndOutcome, witness: Witness, reason: &str) -> Log {
         provider: "generic".into(),
         external_id: "thread `7`\u{202e}".into(),
         resumes: None,
+        by_mark: None,
         beside_resume: false,
     };
     let judged_ms = (witness == Witness::Reaper).then_some(900_000);
@@ -24,7 +25,8 @@ fn log(outcome: EndOutcome, witness: Witness, reason: &str) -> Log {
     log.last_evidence = Some((stamp(3_700), at.clone()));
     log.client = Some("client 1".into());
     log.attachments = 2;
-    let ended = Ended { outcome, reason: reason.into(), judged_ms };
+    log.witnesses = vec![Witness::Connection];
+    let ended = Ended::new(outcome, reason.into(), judged_ms);
     log.end = Some(End { ended, stamp: stamp(5_000), at, witness, connection: None, line_id: "e".into() });
     let subject = "Close the fence ``` and \"quote\"".into();
     let commits = Some(vec![Commit { sha: SHA.into(), tree: None, patch_id: None, subject }]);
@@ -45,6 +47,33 @@ fn an_end_that_a_hook_or_the_client_reports_is_itself_evidence() {
     for witness in [Witness::Hook, Witness::Connection] {
         let times = times(&log(EndOutcome::Interrupted, witness, "other")).unwrap();
         assert_eq!((times.closed_ms, times.last_activity_ms), (stamp(5_000).wall_ms, stamp(5_000).wall_ms));
+    }
+}
+
+#[test]
+fn an_end_that_may_come_late_says_nothing_of_when() {
+    for outcome in [EndOutcome::Interrupted, EndOutcome::Closed] {
+        let mut log = log(outcome, Witness::Hook, "other");
+        log.end.as_mut().unwrap().ended.late = true;
+        let times = times(&log).unwrap();
+        assert_eq!((times.closed_ms, times.last_activity_ms), (stamp(3_700).wall_ms, stamp(3_700).wall_ms));
+        let record = render(&log, &Setting { worktree: "main" }).unwrap();
+        assert!(record.contains("the times end with the last sign of the client before it."), "{record}");
+    }
+}
+
+#[test]
+fn what_a_hook_saw_of_its_client_is_shown_and_decides_nothing() {
+    let mut log = log(EndOutcome::Interrupted, Witness::Hook, "other");
+    let ended = &mut log.end.as_mut().unwrap().ended;
+    (ended.process, ended.terminal) = (Some(false), Some(true));
+    let record = render(&log, &Setting { worktree: "main" }).unwrap();
+    for part in [
+        "\noutcome: \"interrupted\"\n",
+        "\nend_process: \"gone\"\nend_terminal: \"there\"\n",
+        " At that moment the client's process had gone and its terminal was there.\n",
+    ] {
+        assert!(record.contains(part), "{part}\n{record}");
     }
 }
 
@@ -70,6 +99,9 @@ fn a_record_reads_like_this() {
         outcome: \"closed\"\n\
         end_reason: \"detach\"\n\
         end_witness: \"connection\"\n\
+        end_process: null\n\
+        end_terminal: null\n\
+        witnesses: [\"connection\"]\n\
         attachments: 2\n\
         take_overs: 0\n\
         compactions: 0\n\

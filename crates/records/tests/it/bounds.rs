@@ -41,7 +41,7 @@ fn long_sitting() -> (World, Wrapped, Process) {
 }
 
 fn mark(process: &Process, kind: Kind) -> Result<Marked, StoreError> {
-    process.store.mark(&key(), kind, Witness::Hook, None)
+    process.store.mark(&key(), kind, Witness::Hook, None, None)
 }
 
 #[test]
@@ -65,6 +65,7 @@ fn the_end_of_a_sitting_of_20000_lines_reads_only_the_ends_of_its_log_and_its_re
         holder: None,
         last_evidence_ago: None,
         asked_ago: Duration::ZERO,
+        hook: majordomus_records::ending::HookEnd::default(),
     };
     let read = disk.bytes_read(|| assert!(matches!(process.store.end(&key(), said), Ok(EndedAs::Ended { .. }))));
     assert!(read < MOST, "the end read {read} bytes");

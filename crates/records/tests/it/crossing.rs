@@ -109,6 +109,7 @@ fn operator() -> majordomus_records::ending::Ending<'static> {
         holder: None,
         last_evidence_ago: None,
         asked_ago: Duration::ZERO,
+        hook: majordomus_records::ending::HookEnd::default(),
     }
 }
 

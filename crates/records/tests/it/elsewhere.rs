@@ -163,7 +163,7 @@ fn whose_an_episode_is_stands_in_the_log_and_not_in_how_long_it_is() {
     let (process, other) = (world.process(), world.process());
     process.store.start(&key(), Witness::Hook, Joining::default()).unwrap();
     let before = log_bytes(&world).len();
-    process.store.mark(&key(), Kind::Activity, Witness::Hook, None).unwrap();
+    process.store.mark(&key(), Kind::Activity, Witness::Hook, None, None).unwrap();
     let line = String::from_utf8(log_bytes(&world).split_off(before)).unwrap();
     let id = line.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let path = world.disk.below(&world.state().join("open")).remove(0);
@@ -342,7 +342,7 @@ fn an_opening_that_is_tried_again_joins_what_was_there_before_it_and_nobody_was_
     let asked = world.clock.now();
     // What a hook notes is no connection's.
     world.clock.advance(SECOND);
-    world.process().store.mark(&key(), Kind::Activity, Witness::Hook, None).unwrap();
+    world.process().store.mark(&key(), Kind::Activity, Witness::Hook, None, None).unwrap();
     world.clock.advance(MINUTE);
     first.board.reap();
     assert_eq!((only(&world).carrier.as_deref(), only(&world).take_overs), (Some("c"), 1));
@@ -389,7 +389,15 @@ fn an_end_that_is_tried_again_ends_nothing_that_began_since() {
 /// Ends on a person's word that was first given so long ago; whether that ended anything.
 fn ends_by_what_was_asked(world: &World, asked_ago: Duration) -> bool {
     let (outcome, witness, last_evidence_ago) = (EndOutcome::Closed, Witness::Operator, None);
-    let said = Ending::Said { outcome, reason: "detach", witness, holder: None, last_evidence_ago, asked_ago };
+    let said = Ending::Said {
+        outcome,
+        reason: "detach",
+        witness,
+        holder: None,
+        last_evidence_ago,
+        asked_ago,
+        hook: majordomus_records::ending::HookEnd::default(),
+    };
     matches!(world.process().store.end(&key(), said).unwrap(), EndedAs::Ended { .. })
 }
 

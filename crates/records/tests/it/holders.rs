@@ -259,7 +259,7 @@ fn evidence_that_others_saw_keeps_its_owner_from_ending_it() {
     server.open(&key(), 0);
     server.world.clock.advance(HANDLE_IDLE - MINUTE);
     let hook = server.world.process();
-    hook.store.mark(&key(), Kind::Activity, majordomus_records::line::Witness::Hook, None).unwrap();
+    hook.store.mark(&key(), Kind::Activity, majordomus_records::line::Witness::Hook, None, None).unwrap();
     server.world.clock.advance(MINUTE);
     let silence = Judged { limit: HANDLE_IDLE, since_loss: None };
     assert_eq!(server.expire(HANDLE_IDLE, Some(silence)).outcome, Outcome::NotOver(HANDLE_IDLE - MINUTE));

@@ -39,7 +39,18 @@ fn end_by_hook(process: &Process) -> Result<EndedAs, StoreError> {
     let (outcome, witness) = (EndOutcome::Closed, Witness::Hook);
     let (last_evidence_ago, asked_ago) = (None, Duration::ZERO);
     let reason = "clear";
-    process.store.end(&key(), Ending::Said { outcome, reason, witness, holder: None, last_evidence_ago, asked_ago })
+    process.store.end(
+        &key(),
+        Ending::Said {
+            outcome,
+            reason,
+            witness,
+            holder: None,
+            last_evidence_ago,
+            asked_ago,
+            hook: majordomus_records::ending::HookEnd::default(),
+        },
+    )
 }
 
 #[test]
@@ -50,7 +61,7 @@ fn a_start_whose_first_write_fails_is_taken_back_and_made_in_the_users_folder() 
     assert!(!joined.kept);
     let (here, there) = open_logs(&world);
     assert_eq!((here, there.len()), (Vec::new(), 1));
-    let marked = process.store.mark(&key(), Kind::Compact, Witness::Hook, None);
+    let marked = process.store.mark(&key(), Kind::Compact, Witness::Hook, None, None);
     assert!(matches!(marked, Ok(Marked::In(of)) if of.kept && of.session_id == joined.session_id));
     let again = process.store.start(&key(), Witness::Hook, Joining::default()).unwrap();
     assert_eq!((&again.session_id, again.kept), (&joined.session_id, true));
@@ -64,7 +75,7 @@ fn a_start_whose_first_write_fails_is_taken_back_and_made_in_the_users_folder() 
 #[test]
 fn a_mark_that_begins_a_session_goes_to_the_users_folder_too() {
     let world = World::new();
-    let marked = process(&world).store.mark(&key(), Kind::Activity, Witness::Hook, None);
+    let marked = process(&world).store.mark(&key(), Kind::Activity, Witness::Hook, None, None);
     assert!(matches!(marked, Ok(Marked::In(joined)) if !joined.kept));
     let (here, there) = open_logs(&world);
     assert_eq!((here, there.len()), (Vec::new(), 1));

@@ -85,7 +85,7 @@ fn a_mark_and_an_end_in_a_log_whose_creator_was_killed_survive_a_loss_of_power()
         let done = if ends {
             other.store.close_by_operator(&key()).map(drop)
         } else {
-            other.store.mark(&key(), Kind::Activity, Witness::Hook, None).map(drop)
+            other.store.mark(&key(), Kind::Activity, Witness::Hook, None, None).map(drop)
         };
         done.unwrap();
         drop(creator);

@@ -8,7 +8,7 @@ use majordomus_episodes_core::EpisodeKey;
 use majordomus_records::append::holder_id;
 use majordomus_records::clock::{Clock, Stamp};
 use majordomus_records::disk::{Disk, RealDisk};
-use majordomus_records::ending::{EndedAs, Ending};
+use majordomus_records::ending::{EndedAs, Ending, HookEnd};
 use majordomus_records::facts::Facts;
 use majordomus_records::git::{Answer, Git, Question};
 use majordomus_records::holder::Holder;
@@ -176,7 +176,10 @@ impl Process {
         let holder = Some(self.holder.id());
         let (outcome, witness) = (EndOutcome::Closed, Witness::Connection);
         let (reason, last_evidence_ago, asked_ago) = ("detach", None, Duration::ZERO);
-        self.store.end(&key(), Ending::Said { outcome, reason, witness, holder, last_evidence_ago, asked_ago })
+        self.store.end(
+            &key(),
+            Ending::Said { outcome, reason, witness, holder, last_evidence_ago, asked_ago, hook: HookEnd::default() },
+        )
     }
 
     pub(crate) fn expire(&self) -> Result<EndedAs, StoreError> {
