@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Sessions(Sessions),
     /// List the episodes that are open in this checkout.
     Episodes(Reading),
+    /// Declare the hooks and the MCP server in the settings of clients, or take exactly that out again.
+    Connect(Connect),
     /// Check that everything needed to record is in place here.
     Doctor(Reading),
     /// Show the whole lifecycle with real processes in a throwaway repository.
@@ -127,6 +129,33 @@ pub(crate) struct Generate {
     /// The folder to write to [default: docs/reference below the current folder, which has to be there].
     #[arg(long, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Connect {
+    /// Which clients [default: those that are found here; with --remove, those that are connected].
+    #[arg(value_name = "CLIENT", value_parser = client_ids())]
+    pub(crate) clients: Vec<String>,
+    /// Change the settings of the person, for all projects, instead of this project's.
+    #[arg(long)]
+    pub(crate) global: bool,
+    /// Show what would change, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write nothing; tell what is there, and fail where something is missing or stale.
+    #[arg(long, conflicts_with_all = ["dry_run", "remove"])]
+    pub(crate) check: bool,
+    /// Take out what was put in, and nothing else.
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Print what --check finds as JSON.
+    #[arg(long, requires = "check")]
+    pub(crate) json: bool,
+}
+
+/// Every client that is declared: one that cannot be connected is told why.
+fn client_ids() -> clap::builder::PossibleValuesParser {
+    clap::builder::PossibleValuesParser::new(majordomus_providers::all().iter().map(|provider| provider.id))
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,7 @@
 //! One module per command, and how a failure becomes an exit code.
 
 mod capture;
+mod connect;
 mod demo;
 mod doctor;
 mod episodes;
@@ -8,6 +9,8 @@ mod generate;
 mod mcp;
 mod serve;
 mod sessions;
+mod standing;
+mod throwaway;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -79,6 +82,7 @@ fn own(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
         Command::Episodes(reading) => episodes::run(&reading),
+        Command::Connect(arguments) => connect::run(&arguments),
         Command::Doctor(reading) => doctor::run(&reading),
         Command::Demo => demo::run(),
         Command::Generate(arguments) => generate::run(&arguments),

@@ -43,6 +43,7 @@ pub mod peers {
 
 mod args;
 mod commands;
+mod connect;
 mod detached;
 mod input;
 mod output;

@@ -1,8 +1,9 @@
-//! What `docs/reference/` holds: everything here is a function of the registry, the command line and the table of
-//! variables, so the same version makes the same files everywhere.
+//! What `docs/reference/` holds: everything here is a function of the registry, the command line, the table of
+//! variables and the declared providers, so the same version makes the same files everywhere.
 
 mod cli;
 mod environment;
+mod providers;
 mod shell;
 
 use std::sync::Arc;
@@ -16,6 +17,10 @@ use crate::registered;
 
 /// The page of environment variables.
 pub(crate) const ENVIRONMENT: &str = "environment.md";
+
+/// What the index says of the pages that the registry does not make.
+const BESIDE: &str = "\nBesides: what is recorded of each [client](providers.md), every command of the \
+                      [command line](cli/majordomus.md), and the [environment variables](environment.md).\n";
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +48,14 @@ pub(crate) fn pages(registry: &Arc<Registry>) -> Vec<Page> {
     command.build();
     let mut pages: Vec<Page> =
         reference::pages(registry).into_iter().map(|page| Page::new(page.path, page.text)).collect();
+    // The registry's own pages know of nothing beside it.
+    if let Some(index) = pages.iter_mut().find(|page| page.path == "README.md") {
+        index.text.push_str(BESIDE);
+    }
     pages.push(Page::new("openapi.json", openapi::json(registry)));
     pages.push(Page::new("tools.json", tools(registry)));
     pages.push(environment::page());
+    pages.extend(providers::pages());
     pages.extend(cli::pages(&command));
     pages.extend(shell::manuals(&command));
     pages.extend(shell::completions(&command));

@@ -23,8 +23,8 @@ pub(crate) struct Variable {
     pub(crate) says: &'static str,
 }
 
-/// The variables, ours first. The project folders that providers name to their hooks are declared in
-/// `share/providers.yaml`.
+/// The variables, ours first. Those by which providers name a project's folder or a conversation, and by which their hooks are
+/// told apart, are declared in `share/providers.yaml`.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable {
         name: GRACE_SECONDS,
@@ -64,14 +64,18 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable {
         name: "HOME",
         read_by: "every command in a repository",
-        says: "Stands for `XDG_STATE_HOME` with `.local/state` below it; `capture status` also looks below it for the \
-               settings files of providers.",
+        says: "Stands for `XDG_STATE_HOME` with `.local/state` below it; `capture status` and `connect` also look \
+               below it for clients and their settings.",
     },
-    Variable { name: "PATH", read_by: "every command in a repository", says: "Where git is found." },
+    Variable {
+        name: "PATH",
+        read_by: "every command in a repository",
+        says: "Where git is found, and by `connect` the clients and the name under which this program stays to be found.",
+    },
     Variable {
         name: "TMPDIR",
-        read_by: "`majordomus capture status`, `majordomus demo`",
-        says: "Where the throwaway repository is made.",
+        read_by: "`majordomus capture status`, `majordomus doctor`, `majordomus demo`, `majordomus connect`",
+        says: "Where the throwaway repository is made; a program that lies there is not declared to any client.",
     },
     Variable {
         name: "CARGO_TARGET_DIR",
@@ -83,6 +87,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
 /// The value of a variable; an empty one counts as none.
 pub(crate) fn value(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The same as text; one that is not UTF-8 says nothing.
+pub(crate) fn text(name: &str) -> Option<String> {
+    value(name)?.into_string().ok()
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ _majordomus() {
             majordomus,capture)
                 cmd="majordomus__subcmd__capture"
                 ;;
+            majordomus,connect)
+                cmd="majordomus__subcmd__connect"
+                ;;
             majordomus,demo)
                 cmd="majordomus__subcmd__demo"
                 ;;
@@ -95,7 +98,7 @@ _majordomus() {
 
     case "${cmd}" in
         majordomus)
-            opts="-h -V --help --version mcp capture serve sessions episodes doctor demo generate peers capabilities server announce"
+            opts="-h -V --help --version mcp capture serve sessions episodes connect doctor demo generate peers capabilities server announce"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -217,6 +220,20 @@ _majordomus() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        majordomus__subcmd__connect)
+            opts="-h --global --dry-run --check --remove --json --help generic claude-code codex gemini-cli cursor copilot-cli vscode-copilot grok devin-cli"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

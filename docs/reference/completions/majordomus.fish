@@ -31,6 +31,7 @@ complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "capture" -d '
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "serve" -d 'Serve this checkout over HTTP, until it is stopped; or see to the server that runs for it'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "sessions" -d 'Read the session records of this repository'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "episodes" -d 'List the episodes that are open in this checkout'
+complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "connect" -d 'Declare the hooks and the MCP server in the settings of clients, or take exactly that out again'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "doctor" -d 'Check that everything needed to record is in place here'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "demo" -d 'Show the whole lifecycle with real processes in a throwaway repository'
 complete -c majordomus -n "__fish_majordomus_needs_command" -f -a "generate" -d 'Write the reference pages, the OpenAPI document, the manual pages and the completions'
@@ -108,6 +109,12 @@ complete -c majordomus -n "__fish_majordomus_using_subcommand episodes; and __fi
 complete -c majordomus -n "__fish_majordomus_using_subcommand episodes; and __fish_seen_subcommand_from close" -l provider -d 'Who drew its boundary; needed only where several have one of that id' -r
 complete -c majordomus -n "__fish_majordomus_using_subcommand episodes; and __fish_seen_subcommand_from close" -l json -d 'Print JSON instead of text'
 complete -c majordomus -n "__fish_majordomus_using_subcommand episodes; and __fish_seen_subcommand_from close" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c majordomus -n "__fish_majordomus_using_subcommand connect" -l global -d 'Change the settings of the person, for all projects, instead of this project\'s'
+complete -c majordomus -n "__fish_majordomus_using_subcommand connect" -l dry-run -d 'Show what would change, and write nothing'
+complete -c majordomus -n "__fish_majordomus_using_subcommand connect" -l check -d 'Write nothing; tell what is there, and fail where something is missing or stale'
+complete -c majordomus -n "__fish_majordomus_using_subcommand connect" -l remove -d 'Take out what was put in, and nothing else'
+complete -c majordomus -n "__fish_majordomus_using_subcommand connect" -l json -d 'Print what --check finds as JSON'
+complete -c majordomus -n "__fish_majordomus_using_subcommand connect" -s h -l help -d 'Print help'
 complete -c majordomus -n "__fish_majordomus_using_subcommand doctor" -l grace-seconds -d 'How long an episode waits for its client after the connection was lost [default: 900; or MAJORDOMUS_GRACE_SECONDS]' -r
 complete -c majordomus -n "__fish_majordomus_using_subcommand doctor" -l idle-seconds -d 'How long an episode of hooks waits for their next event [default: what the provider declares; or MAJORDOMUS_IDLE_SECONDS]' -r
 complete -c majordomus -n "__fish_majordomus_using_subcommand doctor" -l json -d 'Print JSON instead of text'

@@ -5,7 +5,7 @@ mod status;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use majordomus_records::capture::Request;
+use majordomus_records::capture::{Request, Said};
 use majordomus_records::session;
 
 use crate::args::{Capture, CaptureSession};
@@ -30,7 +30,7 @@ fn record(arguments: &CaptureSession) -> ExitCode {
         // paths, but what finds it wants the process to be somewhere.
         let _ = std::env::set_current_dir("/");
     }
-    let line = match input::payload(std::io::stdin().as_fd()) {
+    let said = match input::payload(std::io::stdin().as_fd()) {
         Ok(payload) => session(&Request {
             provider: &arguments.provider,
             kind: arguments.event.into(),
@@ -38,9 +38,17 @@ fn record(arguments: &CaptureSession) -> ExitCode {
             cwd: cwd.as_deref(),
             variable: super::folder_variable,
             policy,
+            process: Some(std::process::id()),
         }),
-        Err(error) => format!("no episode was recorded: standard input cannot be read: {error}"),
+        Err(error) => {
+            let line = format!("no episode was recorded: standard input cannot be read: {error}");
+            Said { line, context: None }
+        }
     };
-    output::note(&line);
+    output::note(&said.line);
+    if let Some(context) = said.context {
+        // A client that does not read it has lost nothing.
+        let _ = output::print(&format!("{context}\n"));
+    }
     ExitCode::SUCCESS
 }

@@ -1,5 +1,8 @@
 //! `majordomus doctor`: is everything in place to record here?
 
+mod clients;
+mod trial;
+
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -24,7 +27,7 @@ enum Verdict {
 
 #[derive(Serialize)]
 struct Check {
-    check: &'static str,
+    check: String,
     verdict: Verdict,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +39,7 @@ pub(super) fn run(reading: &Reading) -> anyhow::Result<ExitCode> {
     let mut checks = vec![git()];
     match Checkout::find(&std::env::current_dir().unwrap_or_default()) {
         Err(error) => checks.push(Check {
-            check: "repository",
+            check: "repository".into(),
             verdict: Verdict::Failed,
             found: error.to_string(),
             hint: Some("run this inside a git repository; `git init` makes one".into()),
@@ -101,6 +104,7 @@ fn in_checkout(store: &Store, checks: &mut Vec<Check>) {
         Ok(open) => ok("episodes", format!("{} open", open.len())),
         Err(error) => failed("episodes", with_causes(&error), "make the state folder readable"),
     });
+    clients::look(store, checks);
 }
 
 fn git() -> Check {
@@ -123,16 +127,16 @@ fn writable(folder: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::access(there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?)
 }
 
-fn ok(check: &'static str, found: String) -> Check {
-    Check { check, verdict: Verdict::Ok, found, hint: None }
+fn ok(check: &str, found: String) -> Check {
+    Check { check: check.into(), verdict: Verdict::Ok, found, hint: None }
 }
 
-fn warning(check: &'static str, found: String, hint: &str) -> Check {
-    Check { check, verdict: Verdict::Warning, found, hint: Some(hint.into()) }
+fn warning(check: &str, found: String, hint: &str) -> Check {
+    Check { check: check.into(), verdict: Verdict::Warning, found, hint: Some(hint.into()) }
 }
 
-fn failed(check: &'static str, found: String, hint: &str) -> Check {
-    Check { check, verdict: Verdict::Failed, found, hint: Some(hint.into()) }
+fn failed(check: &str, found: String, hint: &str) -> Check {
+    Check { check: check.into(), verdict: Verdict::Failed, found, hint: Some(hint.into()) }
 }
 
 impl Check {

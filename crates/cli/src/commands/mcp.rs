@@ -17,11 +17,12 @@ use majordomus_mcp_server::{
     serve_streams,
 };
 use majordomus_records::append::holder_id;
+use majordomus_records::caller::Caller;
 use majordomus_records::checkout::NotInGit;
 use majordomus_records::{Checkout, Policy, Serving, Store, StoreError};
 
 use crate::args::Mcp;
-use crate::{detached, output};
+use crate::{detached, output, variables};
 
 /// How long the rest lets the first client's first answer go ahead: on a small machine each thread that starts beside it
 /// makes it later.
@@ -120,6 +121,7 @@ fn serve_here(
     let house = plan.open(checkout)?;
     let mut options = StdioOptions::new(house.shared().clone());
     options.diagnostics = Box::new(note);
+    options.caller = Some(Caller::of_this_process(variables::text));
     let (beside, plan) = (house.clone(), Arc::new(plan));
     let listens = plan.clone();
     // The client over stdio waits for none of this: its first answer goes ahead of every other thread.
@@ -163,6 +165,7 @@ fn serve_there(plan: Plan, store: Store) -> anyhow::Result<ExitCode> {
     let (opens, checkout) = (plan.clone(), store.checkout().clone());
     let mut hello = Hello::new(Wants::Bridge, store.checkout().id());
     hello.connection = Some(holder_id()?);
+    hello.caller = Some(Caller::of_this_process(variables::text));
     let open = move |serving: Option<Serving>| {
         let house = opens.open(Ok(checkout.clone())).map_err(io::Error::other)?;
         house.watch_deadlines()?;

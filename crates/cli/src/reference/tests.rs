@@ -76,6 +76,34 @@ fn every_table_has_as_many_cells_in_each_row() {
 }
 
 #[test]
+fn every_link_leads_to_a_page() {
+    let pages = pages(&Arc::new(catalogue()));
+    let mut links = 0;
+    for page in pages.iter().filter(|page| page.path.ends_with(".md")) {
+        // What looks like a link in code is none.
+        let prose: String = page.text.split('`').step_by(2).collect::<Vec<_>>().join("``");
+        for (at, _) in prose.match_indices("](") {
+            let after = &prose[at + 2..];
+            let target = &after[..after.find(')').expect("a link ends")];
+            if let Some(heading) = target.strip_prefix('#') {
+                let headings = page.text.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_lowercase);
+                assert!(headings.map(|line| line.replace(' ', "-")).any(|line| line == heading), "{}", page.path);
+                continue;
+            }
+            let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let path = match target.strip_prefix("../") {
+                Some(above) => above.to_owned(),
+                None if folder.is_empty() => target.to_owned(),
+                None => format!("{folder}/{target}"),
+            };
+            assert!(pages.iter().any(|page| page.path == path), "{} links to {target}", page.path);
+            links += 1;
+        }
+    }
+    assert!(links > 30, "there are links at all");
+}
+
+#[test]
 fn what_somebody_else_wrote_is_not_ours() {
     for page in pages(&Arc::new(catalogue())) {
         assert!(is_ours(&page.path, &page.text), "{}", page.path);
