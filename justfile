@@ -25,6 +25,10 @@ bench *arguments:
 soak *arguments:
     cargo run --package majordomus-simulation --bin soak -- {{arguments}}
 
+# Run real agent CLIs offline and hold the records against what happened; `just clients claude quit` one of them.
+clients *arguments:
+    cargo run --package majordomus-clients -- {{arguments}}
+
 # Write docs/reference from the registry and the command line.
 generate:
     cargo run --release -- generate

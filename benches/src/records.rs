@@ -38,6 +38,19 @@ pub(crate) fn fill(bed: &Bed, repository: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
+/// Leaves `count` episodes open in `repository`: logs as a hook begins one, each under a name of its own.
+pub(crate) fn fill_open(bed: &Bed, repository: &Path, count: u32) -> Result<()> {
+    let hooks = Hooks::new(bed, repository);
+    hooks.start(&hooks.fresh())?;
+    let open = repository.join(".git/majordomus/main/open");
+    let mut logs = fs::read_dir(&open).context("cannot list the open logs")?;
+    let model = logs.next().context("a start leaves an open log")??.path();
+    for number in 0..count {
+        fs::copy(&model, open.join(format!("other-{number:016x}.jsonl"))).context("cannot write an open log")?;
+    }
+    Ok(())
+}
+
 /// A record, and what differs in its copies.
 struct Model {
     text: String,

@@ -37,7 +37,7 @@ fn the_conversation_of_the_readme_prints_two_lines_and_leaves_the_record_that_it
 
     let record = Record::read(world.repository(), path);
     let tree = world.git(&["rev-parse", "HEAD^{tree}"]);
-    assert_eq!(record.front.as_object().map(|front| front.len()), Some(25), "{:#}", record.front);
+    assert_eq!(record.front.as_object().map(|front| front.len()), Some(28), "{:#}", record.front);
     for (field, value) in [
         ("schema", json!("majordomus/session@1")),
         ("session_id", json!(session_id)),
@@ -49,6 +49,9 @@ fn the_conversation_of_the_readme_prints_two_lines_and_leaves_the_record_that_it
         ("outcome", json!("closed")),
         ("end_reason", json!("detach")),
         ("end_witness", json!("connection")),
+        ("end_process", Value::Null),
+        ("end_terminal", Value::Null),
+        ("witnesses", json!(["connection"])),
         ("attachments", json!(1)),
         ("take_overs", json!(0)),
         ("compactions", json!(0)),

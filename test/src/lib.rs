@@ -5,6 +5,7 @@
 //! `majordomus serve` over real sockets. Nothing here sleeps: what takes time is waited for by reading, or by [`until`]
 //! with a deadline, and everything that waits has one.
 
+mod agent;
 mod child;
 mod client;
 mod crowd;
@@ -17,10 +18,12 @@ mod running;
 mod server;
 mod snapshot;
 mod time;
+mod vendors;
 mod world;
 
 use std::time::{Duration, Instant};
 
+pub use agent::Agent;
 pub use client::{Client, INITIALIZE, Left, attach_line, detach_line, reported, session_id, state_of};
 pub use crowd::{Listening, Told, is_stopped, told_in, worked};
 pub use flood::Flood;
@@ -32,6 +35,7 @@ pub use running::{Running, Said, run_at_once};
 pub use server::{REVISION, Server, Session, address, initialize, negotiated, published};
 pub use snapshot::{Files, files, holds};
 pub use time::{milliseconds, now_ms};
+pub use vendors::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, GEMINI_CLI, Vendor, answered, sample, sample_of, session};
 pub use world::{World, feed, payload_of, provider_payload, record_files};
 
 /// How long anything may take before the test fails. Far above what it takes.
