@@ -80,11 +80,14 @@ fn only_our_lines_come_and_exactly_they_go_again() {
             }
             assert_eq!(before.len(), after.len(), "no other file is there");
             ok(world.run(&["connect", client, "--check"]));
+            let ledger = || fs::metadata(world.state().join("connected.json")).expect("it is noted").ino();
+            let noted = ledger();
 
             let second = ok(world.run(&["connect", client]));
             assert!(second.contains(": everything is in place, nothing was changed"), "{second}");
             assert!(!second.contains("+++"), "{second}");
             assert_eq!(seen(&world), after);
+            assert_eq!(ledger(), noted, "nor is anything noted anew");
 
             let removed = ok(world.run(&["connect", client, "--remove"]));
             assert!(removed.contains(": taken out of "), "{removed}");
