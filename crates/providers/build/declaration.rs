@@ -273,6 +273,25 @@ struct AdapterEvidence {
     trust: Evidence,
 }
 
+impl AdapterEvidence {
+    /// Each claim under its name.
+    fn claims(&self) -> [(&str, &Evidence); 11] {
+        [
+            ("fields", &self.fields),
+            ("events", &self.events),
+            ("mark_sources", &self.mark_sources),
+            ("compact_triggers", &self.compact_triggers),
+            ("also_read_by", &self.also_read_by),
+            ("project_variables", &self.project_variables),
+            ("stdout", &self.stdout),
+            ("files", &self.files),
+            ("entry", &self.entry),
+            ("written", &self.written),
+            ("trust", &self.trust),
+        ]
+    }
+}
+
 /// What is not known is written as null; leaving it out is a mistake.
 fn known_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer)
@@ -431,21 +450,7 @@ fn check_adapter(adapter: &Adapter, sources: &BTreeMap<String, Source>) -> Resul
         }
     }
     check_files(&adapter.files)?;
-    let evidence = &adapter.evidence;
-    let claims = [
-        ("fields", &evidence.fields),
-        ("events", &evidence.events),
-        ("mark_sources", &evidence.mark_sources),
-        ("compact_triggers", &evidence.compact_triggers),
-        ("also_read_by", &evidence.also_read_by),
-        ("project_variables", &evidence.project_variables),
-        ("stdout", &evidence.stdout),
-        ("files", &evidence.files),
-        ("entry", &evidence.entry),
-        ("written", &evidence.written),
-        ("trust", &evidence.trust),
-    ];
-    check_evidence("adapter.evidence", &claims, sources)
+    check_evidence("adapter.evidence", &adapter.evidence.claims(), sources)
 }
 
 /// As the reader compares the names of events.
@@ -592,19 +597,6 @@ fn adapter_code(adapter: &Adapter, sources: &BTreeMap<String, Source>) -> String
     let written = written.iter().map(|Written { name, event, since }| {
         format!("Written {{ name: {name:?}, event: EventKind::{event:?}, since: {since:?} }}")
     });
-    let about = [
-        ("fields", &evidence.fields),
-        ("events", &evidence.events),
-        ("mark_sources", &evidence.mark_sources),
-        ("compact_triggers", &evidence.compact_triggers),
-        ("also_read_by", &evidence.also_read_by),
-        ("project_variables", &evidence.project_variables),
-        ("stdout", &evidence.stdout),
-        ("files", &evidence.files),
-        ("entry", &evidence.entry),
-        ("written", &evidence.written),
-        ("trust", &evidence.trust),
-    ];
     format!(
         "Adapter {{ session_id: &{:?}, cwd: &{:?}, source: &{:?}, reason: &{:?}, event_name: &{:?}, trigger: &{:?}, \
          subagent: &{:?}, start_events: &{:?}, end_events: &{:?}, compact_events: &{:?}, activity_events: &{:?}, \
@@ -625,7 +617,7 @@ fn adapter_code(adapter: &Adapter, sources: &BTreeMap<String, Source>) -> String
         files_code(files),
         entry_code(entry),
         written.collect::<Vec<_>>().join(", "),
-        claims(&about, sources),
+        claims(&evidence.claims(), sources),
     )
 }
 
