@@ -400,6 +400,25 @@ fn a_conversation_in_two_processes_ends_with_the_last_of_them() {
     assert_eq!((record.text("session_id"), &record["attachments"]), (first.as_str(), &json!(2)));
 }
 
+#[test]
+fn two_processes_that_leave_a_conversation_at_the_same_moment_end_it_between_them() {
+    let world = World::new();
+    let (mut one, mut other) = (Agent::start(&world, stand_in()), Agent::start(&world, stand_in()));
+    for round in 0..12 {
+        let id = format!("both-{round}");
+        let payload = |name: &str| sample_of(&world, "claude-code", name, &id);
+        one.hook("claude-code", "start", &payload("01-start"));
+        other.hook("claude-code", "start", &payload("15-start-resume"));
+        let end = payload("11-end");
+        let lines = std::thread::scope(|scope| {
+            let ending = scope.spawn(|| other.hook("claude-code", "end", &end));
+            [one.hook("claude-code", "end", &end), ending.join().expect("a hook ends")]
+        });
+        assert!(lines.iter().any(|line| line.starts_with("episode closed (closed, ")), "{round}: {lines:?}");
+    }
+    assert_eq!((world.records().len(), world.logs("open").len()), (12, 0));
+}
+
 /// The same start from two processes is two attachments; twice from one it is one.
 #[test]
 fn a_start_that_comes_twice_is_one_attachment_only_where_one_process_sent_it() {

@@ -173,7 +173,11 @@ impl Store {
                 return Ok(goes_on(&log, GoesOn::Hooks));
             }
             if let Some((line, left)) = self.leaving(&log, ending, &now)? {
-                let Some(_) = self.append(&mut at, log, length, &line, Durable::Content)? else { continue };
+                let Some(log) = self.append(&mut at, log, length, &line, Durable::Content)? else { continue };
+                // Where the others have left at the same moment, the last line of them is the end.
+                if is_shared(&left) && !log.processes.iter().any(|other| other.is_running(&now.boot)) {
+                    continue;
+                }
                 return Ok(left);
             }
             let line = match ending {
@@ -338,6 +342,10 @@ fn joined_last(log: &Log) -> Option<String> {
 
 fn goes_on(log: &Log, because: GoesOn) -> EndedAs {
     EndedAs::GoesOn { session_id: log.session_id().unwrap_or_default().into(), because }
+}
+
+fn is_shared(ended: &EndedAs) -> bool {
+    matches!(ended, EndedAs::GoesOn { because: GoesOn::Shared, .. })
 }
 
 /// Whether an end is not for whoever asks for it: what hooks drew is ended by them, by its idle time or by a person, and a
