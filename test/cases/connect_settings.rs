@@ -133,18 +133,16 @@ fn files_and_folders_that_were_not_there_are_gone_again() {
 #[test]
 fn case_92_settings_behind_a_link_are_written_where_it_leads_and_the_link_stays() {
     let world = World::new();
-    let shared = world.folder().join("shared ü");
+    let shared = world.path("shared ü");
     fs::create_dir_all(shared.join("claude")).unwrap();
     fs::write(shared.join("claude/settings.json"), "{\"model\": \"x\"}").unwrap();
     fs::write(shared.join("servers.json"), "{}\n").unwrap();
     fs::set_permissions(shared.join("servers.json"), Permissions::from_mode(0o640)).unwrap();
     symlink(shared.join("claude"), world.path(".claude")).unwrap();
-    symlink("../shared ü/servers.json", world.path(".mcp.json")).unwrap();
+    symlink("shared ü/servers.json", world.path(".mcp.json")).unwrap();
     let before = seen(&world);
-    let said = ok(world.run(&["connect", "claude-code"]));
-    let leads = format!("note: .claude/settings.json leads to {}", shared.join("claude/settings.json").display());
-    assert!(said.contains(&leads), "{said}");
-    assert_eq!(fs::read_link(world.path(".mcp.json")).unwrap(), Path::new("../shared ü/servers.json"));
+    ok(world.run(&["connect", "claude-code"]));
+    assert_eq!(fs::read_link(world.path(".mcp.json")).unwrap(), Path::new("shared ü/servers.json"));
     assert_eq!(fs::metadata(shared.join("servers.json")).unwrap().mode() & 0o777, 0o640);
     assert_eq!(holds(&files(&shared, &[]), "majordomus").len(), 2);
     // A home that is a link, and a project that is reached by one, are the same home and project.
@@ -161,6 +159,28 @@ fn case_92_settings_behind_a_link_are_written_where_it_leads_and_the_link_stays(
     let said = world.run(&["connect", "claude-code"]);
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains(".mcp.json is left as it is: it is a link to nowhere"), "{said:?}");
+}
+
+#[test]
+fn case_92_a_link_that_leads_out_of_the_project_is_not_written_through_and_a_persons_own_is() {
+    let world = World::new();
+    let theirs = world.folder().join("dotfiles ü");
+    fs::create_dir_all(theirs.join("claude")).expect("a folder can be made");
+    symlink(theirs.join("claude"), world.path(".claude")).expect("a link can be made");
+    let before = seen(&world);
+    for arguments in [&["connect", "claude-code"][..], &["connect", "claude-code", "--check"]] {
+        let said = world.run(arguments);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        let all = format!("{}{}", said.out, said.err);
+        assert!(all.contains("leads out of the project, to ") && all.contains("--global"), "{said:?}");
+    }
+    assert_eq!(seen(&world), before, "neither there nor anywhere else");
+
+    symlink(theirs.join("claude"), world.folder().join("home/.claude")).expect("a link can be made");
+    let said = ok(world.run(&["connect", "claude-code", "--global"]));
+    let leads = format!("note: ~/.claude/settings.json leads to {}", theirs.join("claude/settings.json").display());
+    assert!(said.contains(&leads), "{said}");
+    assert_eq!(holds(&files(&theirs, &[]), "majordomus").len(), 1);
 }
 
 #[test]

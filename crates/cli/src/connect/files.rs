@@ -20,6 +20,9 @@ pub(crate) enum FileError {
     /// A link that leads nowhere.
     #[error("it is a link to {}, where nothing is", .0.display())]
     Dangling(PathBuf),
+    /// A link that leads out of the project: what a repository brings along must not change what is somebody's elsewhere.
+    #[error("it leads out of the project, to {}; connect with --global for your own settings, or there", .0.display())]
+    LeadsOut(PathBuf),
     /// A folder, a pipe, a device.
     #[error("it is not an ordinary file")]
     Kind,

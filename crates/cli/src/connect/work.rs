@@ -243,6 +243,9 @@ impl Plan<'_> {
     fn open(&self, files: &mut Vec<Settings>, file: &'static ConfigFile) -> Result<usize, FileError> {
         let path = self.scope.path(file).ok_or(FileError::Kind)?;
         let settings = Settings::read(file.path, &path, file.format)?;
+        if !self.scope.is_persons && !settings.real.starts_with(&self.scope.base) {
+            return Err(FileError::LeadsOut(settings.real));
+        }
         if let Some(index) = files.iter().position(|other| other.real == settings.real) {
             return Ok(index);
         }
