@@ -136,6 +136,26 @@ fn a_bridge_says_whose_client_it_serves_and_the_sitting_outlives_the_server() {
 }
 
 #[test]
+fn a_client_without_a_variable_of_its_own_keeps_its_sitting_when_the_server_dies() {
+    let world = World::new();
+    let server = world.client();
+    let payload = json!({ "session_id": "thread-a", "hook_event_name": "SessionStart", "source": "startup", "cwd": world.repository() });
+    let said = feed(&mut world.capture("codex", "start"), payload.to_string().as_bytes());
+    assert!(said.hook().contains(" opened at "), "{said:?}");
+    let mut bridged = world.server(&["mcp"]);
+    let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "codex-mcp-client", "version": "0.171.0" } });
+    bridged.ask("initialize", &about);
+    assert_eq!(attached(&bridged.attach("a name")), ("codex", "thread-a"), "known by the process that ran its hook");
+    server.kill9();
+    let mine = until("the next server has given the episode back", || {
+        let mine = bridged.mine();
+        (!mine.is_null()).then_some(mine)
+    });
+    assert_eq!((mine["provider"].as_str(), mine["external_id"].as_str()), (Some("codex"), Some("thread-a")));
+    assert_eq!(mine["attachments"], 1);
+}
+
+#[test]
 fn a_server_that_is_stopped_or_whose_grace_is_over_ends_nothing_that_hooks_drew() {
     let world = World::new();
     let server = world.serve(&["--grace-seconds", "1"]);

@@ -153,7 +153,7 @@ impl Context {
         let is_own = |episode: &ConnectionEpisode| {
             (&*episode.provider, &*episode.external_id) == (own.provider.as_str(), external_id)
         };
-        if self.shared.board.list().iter().any(is_own) || records.has_log(&own) {
+        if records.has_log(&own) || self.shared.board.list().iter().any(is_own) {
             return Ok(own);
         }
         // Where the logs cannot be read, its own episode says so.

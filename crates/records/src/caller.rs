@@ -92,8 +92,20 @@ impl Store {
                 && providers.iter().any(|provider| provider.id == of)
                 && log.processes.iter().any(|known| known.is(process))
         };
-        let mut its = self.open_episodes()?.into_iter().filter(|open| is_its(&open.log));
-        let (Some(only), None) = (its.next(), its.next()) else { return Ok(None) };
+        self.only_open(is_its)
+    }
+
+    /// Finds the open episode that hooks drew and that the connection with this carrier was the last to join; `None` also where
+    /// that cannot be read.
+    #[must_use]
+    pub fn drawn_and_carried_by(&self, carrier: &str) -> Option<EpisodeKey> {
+        self.only_open(|log| was_drawn(log) && log.carrier.as_deref() == Some(carrier)).ok().flatten()
+    }
+
+    /// The key of the open episode that fits, if there is exactly one.
+    fn only_open(&self, fits: impl Fn(&Log) -> bool) -> Result<Option<EpisodeKey>, StoreError> {
+        let mut all = self.open_episodes()?.into_iter().filter(|open| fits(&open.log));
+        let (Some(only), None) = (all.next(), all.next()) else { return Ok(None) };
         Ok(only.log.start.and_then(|start| {
             let key = EpisodeKey::new(&start.opened.provider, &start.opened.external_id).ok()?;
             // An id of which a part was replaced is not the one that its log is found by.

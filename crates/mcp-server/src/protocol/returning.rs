@@ -44,10 +44,12 @@ impl Session {
 
     /// Gives one episode back, or says why not.
     fn give_back(&self, external_id: &str) -> Option<String> {
-        let Shared { board, records, .. } = &*self.context.shared;
+        let Shared { board, provider, records, .. } = &*self.context.shared;
         // An id that cannot be one was never attached.
-        let key = self.context.episode_key(external_id).ok()?;
+        let own = EpisodeKey::new(provider, external_id).ok()?;
         let (store, carrier) = (records.as_ref()?, self.context.carrier.as_deref()?);
+        // What hooks drew has the name that they gave it, whatever the model called it.
+        let key = if store.has_log(&own) { own } else { store.drawn_and_carried_by(carrier).unwrap_or(own) };
         match self.returning(&key)? {
             Ok(Returning::Open(open)) => match board.restore(&self.peer, store.to_adopt(&key, &open), carrier) {
                 Ok(_) => None,
