@@ -216,6 +216,24 @@ impl EpisodeBoard {
         machine.release(peer.id(), self.shared.now());
     }
 
+    /// Notes that a process or socket is open on which the peer, which is none of its own, was just heard: as long as one is
+    /// open the peer is there, however silent. It moves no time. Each is to be ended by a [`put_down`](Self::put_down).
+    pub fn carry(&self, peer: &Peer) {
+        self.shared.lock().carry(peer.id());
+    }
+
+    /// Notes that one of those has ended. Where nothing else is left of the peer the grace of what it holds runs from now,
+    /// unless it is heard of again from elsewhere.
+    pub fn put_down(&self, peer: &Peer) {
+        let tell = {
+            let mut machine = self.shared.lock();
+            machine.put_down(peer.id(), self.shared.now())
+        };
+        if let Some(tell) = tell {
+            self.launch(tell);
+        }
+    }
+
     /// Notes that the connection went: what it held waits for its client. Nothing is closed and nobody is waited for.
     ///
     /// Returns the episode, if it held one.

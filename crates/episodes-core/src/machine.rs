@@ -44,6 +44,8 @@ pub(crate) struct Machine {
     seats: Seats,
     /// How many streams of a peer are open, where some are.
     streams: HashMap<PeerId, u32>,
+    /// How many carriers of a peer are open, where some are.
+    carriers: HashMap<PeerId, u32>,
     /// Who took the episode of a peer that has not been told yet.
     taken_by: HashMap<PeerId, PeerId>,
     memories: HashMap<PeerId, Memory>,
@@ -122,6 +124,7 @@ impl Machine {
             by_key: HashMap::new(),
             seats: Seats::default(),
             streams: HashMap::new(),
+            carriers: HashMap::new(),
             taken_by: HashMap::new(),
             memories: HashMap::new(),
             deadlines: BTreeSet::new(),
@@ -197,6 +200,7 @@ impl Machine {
         self.memories.remove(&peer);
         self.taken_by.remove(&peer);
         self.streams.remove(&peer);
+        self.carriers.remove(&peer);
         match self.held_by(peer) {
             Some(slot) => {
                 self.depart(slot, peer);
@@ -351,6 +355,8 @@ impl Machine {
     /// Asks the driver whether the peer has what it seems to hold. Until it answers, and where nothing has changed, that is
     /// a message like any other.
     fn repeat(&mut self, slot: u32, wish: &Wish, now: i64) -> Attach {
+        // That it is back, the call below says.
+        self.seats.back(wish.peer);
         self.touch_held(wish.peer);
         let entry = self.entries.of_mut(slot);
         let carrier = wish.carrier.clone();

@@ -147,6 +147,7 @@ struct Row {
     announcement: Option<Announcement>,
     attached_wall_ms: i64,
     last_activity: Arc<LastActivity>,
+    hidden: bool,
 }
 
 impl PeerBoard {
@@ -176,6 +177,7 @@ impl PeerBoard {
             announcement: None,
             attached_wall_ms: now.wall_ms,
             last_activity: Arc::clone(&last_activity),
+            hidden: false,
         };
         inner.rows.insert(id, row);
         Peer { id, transport, last_activity }
@@ -189,6 +191,14 @@ impl PeerBoard {
     /// Takes the peer off the board; its name is not handed out again.
     pub fn detach(&self, peer: &Peer) {
         self.lock().rows.remove(&peer.id);
+    }
+
+    /// Leaves the peer out of the list, or shows it again: a connection that only carries what others say is nobody there.
+    /// No-op for a peer that has left.
+    pub fn set_hidden(&self, peer: &Peer, hidden: bool) {
+        if let Some(row) = self.lock().rows.get_mut(&peer.id) {
+            row.hidden = hidden;
+        }
     }
 
     /// Notes what the peer's client says it is. No-op for a peer that has left.
@@ -217,7 +227,7 @@ impl PeerBoard {
             attached_at: rfc3339(row.attached_wall_ms),
             last_activity_seconds_ago: now.since(row.last_activity.moment()).as_secs(),
         };
-        self.lock().rows.iter().map(show).collect()
+        self.lock().rows.iter().filter(|(_, row)| !row.hidden).map(show).collect()
     }
 
     /// Locks the rows. Every change to them is one step, so a panic elsewhere leaves them whole.

@@ -1,5 +1,8 @@
 //! What holds an episode: a process, a stream, or nothing but what was heard last.
 //!
+//! A process or socket that carries the messages of a peer which is none of its own, a carrier, is in between: while it is
+//! open its peer is shown as there, but only what is heard moves a deadline. Its end is seen, so it is a loss at once.
+//!
 //! A touch says nothing here, so that it costs no more than the note in its seat. Whoever wants to know how an episode
 //! stands asks the seat whether there was evidence since somebody last looked: a deadline that was noted before it is
 //! only when to look again.
@@ -42,13 +45,42 @@ impl Machine {
         }
         self.streams.remove(&peer);
         let Some(slot) = self.held_by(peer) else { return };
-        let since = self.counted();
+        let (since, carried) = (self.counted(), self.carriers.contains_key(&peer));
         let entry = self.entries.of_mut(slot);
         if !entry.by_process {
-            entry.hold = Hold::Lost(Loss { since, confirmed: false });
+            entry.hold = if carried { Hold::Silent { since } } else { Hold::Lost(Loss { since, confirmed: false }) };
             self.seats.look(peer);
             self.refile(slot);
         }
+    }
+
+    /// Notes that a carrier is open on which the peer was heard.
+    pub(crate) fn carry(&mut self, peer: PeerId) {
+        *self.carriers.entry(peer).or_insert(0) += 1;
+    }
+
+    /// Notes that one of its carriers has ended; where nothing else is left the peer is gone. Returns the call that tells
+    /// so.
+    pub(crate) fn put_down(&mut self, peer: PeerId, now: Moment) -> Option<Call> {
+        self.tick(now);
+        let carriers = self.carriers.get_mut(&peer)?;
+        *carriers -= 1;
+        if *carriers > 0 {
+            return None;
+        }
+        self.carriers.remove(&peer);
+        let slot = self.held_by(peer).filter(|_| !self.streams.contains_key(&peer))?;
+        if self.entries.of(slot).by_process {
+            return None;
+        }
+        self.look(slot);
+        let since = self.counted();
+        let entry = self.entries.of_mut(slot);
+        entry.hold = Hold::Lost(Loss { since, confirmed: true });
+        (entry.leaving, entry.tell_at) = (Some(Leaving { peer, at: since }), Some(since));
+        self.seats.look(peer);
+        self.refile(slot);
+        self.tell_departed(slot)
     }
 
     /// Moves every deadline by `gap`. What was heard before the gap is looked at first, and only the one that stays
@@ -116,7 +148,9 @@ impl Machine {
         let holder = self.entries.of(slot).holder?;
         let until = match self.standing(slot) {
             Hold::Held => return Some(holder),
+            Hold::Silent { .. } if self.carriers.contains_key(&holder) => return Some(holder),
             Hold::Silent { since } => since.saturating_add(self.grace()),
+            Hold::Lost(loss) if loss.confirmed => return None,
             Hold::Lost(loss) => loss.since.saturating_add(self.patience()),
         };
         (self.counted() < until).then_some(holder)

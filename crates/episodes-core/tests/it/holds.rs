@@ -1,6 +1,7 @@
 //! Callers without a connection and sessions without a process: what holds their episodes, what silence and loss mean.
 
 use majordomus_episodes_core::board::{Adopted, AttachRequest, Attached, BoardError, Touch};
+use majordomus_episodes_core::clock::Clock;
 use majordomus_episodes_core::driver::Outcome;
 use majordomus_episodes_core::peers::{Peer, Transport};
 use majordomus_episodes_core::{CloseReason, ConnectionEpisodeState, EpisodeKey, HANDLE_IDLE};
@@ -466,4 +467,76 @@ fn silence_that_the_repository_knows_better_about_leaves_it_detached() {
     assert_eq!(shown(&stage), (DETACHED, None, 1));
     assert_eq!(stage.board.touch(&peer), Touch::Lost { by: None });
     assert!(attach(&stage, &peer).unwrap().resumed);
+}
+
+#[test]
+fn a_carrier_shows_its_peer_as_there_and_moves_no_time() {
+    let (stage, peer) = attached(Transport::Handle);
+    stage.board.carry(&peer);
+    stage.wait(IDLE - 1);
+    stage.board.reap();
+    assert_eq!(shown(&stage), open_for(&peer, 1), "its process is there");
+    assert_eq!(stage.board.list()[0].last_activity_seconds_ago, IDLE - 1);
+    stage.wait(1);
+    assert_eq!(stage.board.reap().len(), 1, "a process that says nothing for that long holds nothing");
+}
+
+#[test]
+fn the_end_of_the_last_carrier_is_a_loss_at_once() {
+    let (stage, peer) = attached(Transport::Handle);
+    stage.board.carry(&peer);
+    stage.board.carry(&peer);
+    stage.wait(GRACE);
+    stage.board.put_down(&peer);
+    assert_eq!(shown(&stage), open_for(&peer, 1), "another one is open");
+    assert!(stage.script.asked().is_empty());
+    stage.board.put_down(&peer);
+    assert_eq!(shown(&stage), (DETACHED, None, 1));
+    assert_eq!(stage.script.asked(), ["left generic a by p1 0ns ago"]);
+    stage.wait(GRACE - 1);
+    assert!(stage.board.reap().is_empty());
+    stage.wait(1);
+    assert_eq!(stage.board.reap().len(), 1);
+    // Whatever comes late is nobody's.
+    stage.board.put_down(&peer);
+    assert_eq!(stage.board.touch(&peer), Touch::Lost { by: None });
+}
+
+#[test]
+fn evidence_from_elsewhere_voids_the_end_of_a_carrier() {
+    let (stage, peer) = attached(Transport::Handle);
+    stage.board.carry(&peer);
+    stage.board.put_down(&peer);
+    stage.wait(GRACE - 1);
+    assert_eq!(stage.board.touch(&peer), Touch::Held);
+    stage.wait(GRACE - 1);
+    assert!(stage.board.reap().is_empty());
+    assert_eq!(shown(&stage), open_for(&peer, 1));
+}
+
+#[test]
+fn a_stream_holds_beyond_a_carrier_and_a_carrier_beyond_a_stream() {
+    let (stage, peer) = attached(Transport::Handle);
+    stage.board.carry(&peer);
+    stage.board.hold(&peer);
+    stage.board.put_down(&peer);
+    stage.wait(100 * IDLE);
+    assert!(stage.board.reap().is_empty());
+    stage.board.carry(&peer);
+    stage.board.release(&peer);
+    stage.wait(GRACE);
+    assert_eq!(shown(&stage), open_for(&peer, 1), "no loss while its process is there");
+    stage.wait(IDLE - GRACE);
+    assert_eq!(stage.board.reap().len(), 1);
+}
+
+#[test]
+fn an_attach_after_a_loss_leaves_nothing_to_be_told() {
+    let (stage, peer) = attached(Transport::Handle);
+    stage.board.carry(&peer);
+    stage.board.put_down(&peer);
+    stage.script.asked();
+    attach(&stage, &peer).unwrap();
+    assert_eq!(stage.script.asked().len(), 1, "the attachment itself says that it is back");
+    assert_eq!(stage.board.next_due(), Some(stage.clock.awake() + seconds(30)), "its evidence waits as ever");
 }

@@ -36,6 +36,8 @@ enum Step {
     Touch(usize),
     Hold(usize),
     Release(usize),
+    Carry(usize),
+    PutDown(usize),
     Detach(usize),
     Finish(usize, Option<usize>),
     Close(usize, CloseReason),
@@ -62,6 +64,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => peer().prop_map(Step::Touch),
         4 => peer().prop_map(Step::Hold),
         5 => peer().prop_map(Step::Release),
+        3 => peer().prop_map(Step::Carry),
+        4 => peer().prop_map(Step::PutDown),
         4 => peer().prop_map(Step::Detach),
         4 => (peer(), prop::option::of(key())).prop_map(|(peer, key)| Step::Finish(peer, key)),
         2 => (key(), reason()).prop_map(|(key, reason)| Step::Close(key, reason)),
@@ -223,6 +227,14 @@ impl Pair {
             Step::Release(peer) => {
                 board.release(&peers[peer]);
                 naive.release(peers[peer].id(), now);
+            }
+            Step::Carry(peer) => {
+                board.carry(&peers[peer]);
+                naive.carry(peers[peer].id());
+            }
+            Step::PutDown(peer) => {
+                board.put_down(&peers[peer]);
+                naive.put_down(peers[peer].id(), now);
             }
             Step::Touch(peer) => prop_assert_eq!(board.touch(&peers[peer]), naive.touch(peers[peer].id(), now)),
             Step::Detach(peer) => prop_assert_eq!(board.detach(&peers[peer]), naive.detach(peers[peer].id(), now)),

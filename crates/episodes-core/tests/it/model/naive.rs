@@ -72,6 +72,7 @@ pub(crate) struct Naive {
     repository: Repository,
     episodes: Vec<Episode>,
     streams: Vec<PeerId>,
+    carriers: Vec<PeerId>,
     lost: Vec<(PeerId, Option<PeerId>)>,
     answers: Vec<(PeerId, EpisodeKey, Closed)>,
 }
@@ -123,10 +124,12 @@ impl Episode {
     }
 
     /// Who is shown to hold it.
-    fn shown(&self, now: Seconds) -> Option<PeerId> {
+    fn shown(&self, now: Seconds, carriers: &[PeerId]) -> Option<PeerId> {
         let until = match self.loss {
             _ if self.held => Seconds::MAX,
-            Some((since, _)) => since + length(LIMITS.stream_patience),
+            None if self.holder.is_some_and(|holder| carriers.contains(&holder)) => Seconds::MAX,
+            Some((_, true)) => Seconds::MIN,
+            Some((since, false)) => since + length(LIMITS.stream_patience),
             None => self.silent_since + length(LIMITS.grace),
         };
         self.holder.filter(|_| now < until)
@@ -168,8 +171,8 @@ impl Episode {
         (self.leaving, self.gone, self.retry) = (None, false, None);
     }
 
-    fn view(&self, now: Seconds) -> ConnectionEpisode {
-        let holder = self.shown(now);
+    fn view(&self, now: Seconds, carriers: &[PeerId]) -> ConnectionEpisode {
+        let holder = self.shown(now, carriers);
         let state = if holder.is_some() { ConnectionEpisodeState::Open } else { ConnectionEpisodeState::Detached };
         ConnectionEpisode {
             external_id: self.key.external_id.as_str().into(),
@@ -199,7 +202,14 @@ impl Episode {
 
 impl Naive {
     pub(crate) fn new(repository: Repository) -> Self {
-        Self { repository, episodes: Vec::new(), streams: Vec::new(), lost: Vec::new(), answers: Vec::new() }
+        Self {
+            repository,
+            episodes: Vec::new(),
+            streams: Vec::new(),
+            carriers: Vec::new(),
+            lost: Vec::new(),
+            answers: Vec::new(),
+        }
     }
 
     pub(crate) fn repository(&self) -> &Repository {
@@ -253,10 +263,13 @@ impl Naive {
                 return Ok(self.attached(index, None, None, ended, now));
             }
             let attached = self.attached(index, None, None, ended, now);
-            self.tell_if_back(index, now);
+            // Whoever takes its seat back without a word has not been heard.
+            if !is_silent(request) {
+                self.tell_if_back(index, now);
+            }
             return Ok(attached);
         }
-        let takeover = match self.find(key).and_then(|index| self.episodes[index].shown(now)) {
+        let takeover = match self.find(key).and_then(|index| self.episodes[index].shown(now, &self.carriers)) {
             Some(from) if request.again => return Err(BoardError::HeldByOther { key: key.clone(), peer: from }),
             Some(from) => Some(self.takeover(key, peer, from, now)?),
             None => None,
@@ -287,7 +300,7 @@ impl Naive {
         self.sit(index, request, !request.again, now);
         self.episodes[index].asked = now;
         self.open(index, now);
-        let view = left.map(|left| self.episodes[left].view(now));
+        let view = left.map(|left| self.episodes[left].view(now, &self.carriers));
         let attached = self.attached(index, takeover.map(|(_, from, _, _)| from), view, ended, now);
         if let Some(left) = left {
             self.tell_owed(left, now);
@@ -348,12 +361,32 @@ impl Naive {
         if self.streams.contains(&peer) {
             return;
         }
+        let carried = self.carriers.contains(&peer);
         if let Some(episode) = self.episodes.iter_mut().find(|episode| episode.holder == Some(peer) && !episode.process)
         {
-            (episode.held, episode.loss) = (false, Some((now, false)));
+            (episode.held, episode.loss) = (false, (!carried).then_some((now, false)));
             episode.silent_since = now;
             episode.look_again();
         }
+    }
+
+    pub(crate) fn carry(&mut self, peer: PeerId) {
+        self.carriers.push(peer);
+    }
+
+    pub(crate) fn put_down(&mut self, peer: PeerId, moment: Moment) {
+        let now = at(moment);
+        let Some(carrier) = self.carriers.iter().position(|carried| *carried == peer) else { return };
+        self.carriers.remove(carrier);
+        if self.carriers.contains(&peer) || self.streams.contains(&peer) {
+            return;
+        }
+        let held = |episode: &Episode| episode.holder == Some(peer) && !episode.process;
+        let Some(index) = self.episodes.iter().position(held) else { return };
+        let episode = &mut self.episodes[index];
+        (episode.loss, episode.leaving, episode.owed) = (Some((now, true)), Some((peer, now)), Some(now));
+        episode.look_again();
+        self.tell_owed(index, now);
     }
 
     pub(crate) fn detach(&mut self, peer: PeerId, moment: Moment) -> Option<ConnectionEpisode> {
@@ -361,9 +394,10 @@ impl Naive {
         self.lost.retain(|(lost, _)| *lost != peer);
         self.answers.retain(|(answered, _, _)| *answered != peer);
         self.streams.retain(|stream| *stream != peer);
+        self.carriers.retain(|carried| *carried != peer);
         let index = self.episodes.iter().position(|episode| episode.holder == Some(peer))?;
         self.leave(index, now);
-        let view = self.episodes[index].view(now);
+        let view = self.episodes[index].view(now, &self.carriers);
         self.tell_owed(index, now);
         Some(view)
     }
@@ -387,7 +421,7 @@ impl Naive {
             }
         };
         let episode = &mut self.episodes[index];
-        if let Some(holder) = episode.shown(now).filter(|holder| *holder != peer) {
+        if let Some(holder) = episode.shown(now, &self.carriers).filter(|holder| *holder != peer) {
             return Err(BoardError::HeldByOther { key: episode.key.clone(), peer: holder });
         }
         let is_client = episode.last_holder == Some(peer);
@@ -510,7 +544,7 @@ impl Naive {
     }
 
     pub(crate) fn list(&self, moment: Moment) -> Vec<ConnectionEpisode> {
-        let mut all: Vec<_> = self.episodes.iter().map(|episode| episode.view(at(moment))).collect();
+        let mut all: Vec<_> = self.episodes.iter().map(|episode| episode.view(at(moment), &self.carriers)).collect();
         all.sort_by_key(|episode| {
             let detached = episode.state == ConnectionEpisodeState::Detached;
             (detached, episode.opened_at.clone(), episode.provider.clone(), episode.external_id.clone())
@@ -519,7 +553,10 @@ impl Naive {
     }
 
     pub(crate) fn of_peer(&self, peer: PeerId, moment: Moment) -> Option<ConnectionEpisode> {
-        self.episodes.iter().find(|episode| episode.holder == Some(peer)).map(|episode| episode.view(at(moment)))
+        self.episodes
+            .iter()
+            .find(|episode| episode.holder == Some(peer))
+            .map(|episode| episode.view(at(moment), &self.carriers))
     }
 
     pub(crate) fn next_due(&self) -> Option<Duration> {
@@ -575,7 +612,14 @@ impl Naive {
     ) -> Attached {
         let episode = &self.episodes[index];
         let recorded = episode.record == Record::Recorded;
-        Attached { episode: episode.view(now), resumed: episode.resumed, recorded, taken_over_from, left, ended }
+        Attached {
+            episode: episode.view(now, &self.carriers),
+            resumed: episode.resumed,
+            recorded,
+            taken_over_from,
+            left,
+            ended,
+        }
     }
 
     fn takeover(
@@ -680,7 +724,7 @@ impl Naive {
         let closing = Closing { key, reason, by_operator, last_evidence_ago, asked_ago, judged };
         let report = self.repository.close(&closing);
         episode.repository = report.line;
-        let view = episode.view(now);
+        let view = episode.view(now, &self.carriers);
         let answer = match report.outcome {
             Outcome::Recorded | Outcome::Nothing => {
                 let recorded = report.outcome == Outcome::Recorded;
