@@ -99,19 +99,25 @@ impl Store {
     /// that cannot be read.
     #[must_use]
     pub fn drawn_and_carried_by(&self, carrier: &str) -> Option<EpisodeKey> {
-        self.only_open(|log| was_drawn(log) && log.carrier.as_deref() == Some(carrier)).ok().flatten()
+        let open = self.open_episodes().ok()?.into_iter();
+        let its = open.filter(|open| was_drawn(&open.log) && open.log.carrier.as_deref() == Some(carrier));
+        // One connection may have joined several in turn, all of them in this boot.
+        key_in(&its.max_by_key(|open| open.log.joined_up)?.log)
     }
 
     /// The key of the open episode that fits, if there is exactly one.
     fn only_open(&self, fits: impl Fn(&Log) -> bool) -> Result<Option<EpisodeKey>, StoreError> {
         let mut all = self.open_episodes()?.into_iter().filter(|open| fits(&open.log));
         let (Some(only), None) = (all.next(), all.next()) else { return Ok(None) };
-        Ok(only.log.start.and_then(|start| {
-            let key = EpisodeKey::new(&start.opened.provider, &start.opened.external_id).ok()?;
-            // An id of which a part was replaced is not the one that its log is found by.
-            (key_hash(&key) == start.opened.key).then_some(key)
-        }))
+        Ok(key_in(&only.log))
     }
+}
+
+/// The key that a log is found by; `None` where a part of its id was replaced.
+fn key_in(log: &Log) -> Option<EpisodeKey> {
+    let opened = &log.start.as_ref()?.opened;
+    let key = EpisodeKey::new(&opened.provider, &opened.external_id).ok()?;
+    (key_hash(&key) == opened.key).then_some(key)
 }
 
 /// Whether a provider's episodes are drawn by its hooks, so that a connection to one only comes and goes.

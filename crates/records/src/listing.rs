@@ -69,33 +69,53 @@ impl Store {
     /// changed beyond recognition is listed by what its name says.
     pub fn records(&self, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
         let Some(root) = self.checkout.record_root() else { return Ok(Page::default()) };
-        stay_inside(&root, &root.join(RECORDS))?;
+        let mut found = self.find_records(&root, after, limit + 1)?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(id, _)| id.clone());
+        Ok(Page { records: found.into_iter().map(|(id, path)| self.summary(&root, id, &path)).collect(), next })
+    }
+
+    /// The ids of at most `limit` sessions that have a record, newest first; no record is read.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where a folder is there and cannot be read.
+    pub fn record_ids(&self, limit: usize) -> Result<Vec<String>, StoreError> {
+        let Some(root) = self.checkout.record_root() else { return Ok(Vec::new()) };
+        Ok(self.find_records(&root, None, limit)?.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// Finds at most `most` records that began before the session `after`, newest first: their ids and where they lie.
+    fn find_records(
+        &self,
+        root: &Path,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(String, PathBuf)>, StoreError> {
+        stay_inside(root, &root.join(RECORDS))?;
         let mut found: Vec<(String, PathBuf)> = Vec::new();
         'months: for year in self.folders(&root.join(RECORDS), after.and_then(|id| id.get(2..6)))? {
             let month = after.filter(|id| id.get(2..6) == name_of(&year)).and_then(|id| id.get(6..8));
             for month in self.folders(&year, month)? {
-                if stay_inside(&root, &month).is_err() {
+                if stay_inside(root, &month).is_err() {
                     continue;
                 }
                 let mut names = self.record_names(&month)?;
                 names.retain(|name| after.is_none_or(|after| &name[..ID] < after));
                 // Only what may be shown is put in order.
-                let wanted = limit + 1 - found.len();
+                let wanted = most - found.len();
                 if names.len() > wanted {
                     names.select_nth_unstable_by(wanted - 1, |one, other| other.cmp(one));
                     names.truncate(wanted);
                 }
                 names.sort_unstable_by(|one, other| other.cmp(one));
                 found.extend(names.into_iter().map(|name| (name[..ID].to_owned(), month.join(name))));
-                if found.len() > limit {
+                if found.len() == most {
                     break 'months;
                 }
             }
         }
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| more).map(|(id, _)| id.clone());
-        Ok(Page { records: found.into_iter().map(|(id, path)| self.summary(&root, id, &path)).collect(), next })
+        Ok(found)
     }
 
     /// Finds the record of a session: its summary and its text.

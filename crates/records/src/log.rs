@@ -53,6 +53,8 @@ pub struct Log {
     pub evidence_after_start: usize,
     /// The id of the line that joined last.
     joined: Option<String>,
+    /// How long the machine had been awake when that was written.
+    pub(crate) joined_up: u64,
     /// The last start that a hook told.
     told: Option<Told>,
     /// When context was last discarded, and by what that was triggered.
@@ -232,7 +234,7 @@ impl Log {
                 }
                 self.mint(&line);
                 self.carrier.clone_from(&line.carrier);
-                self.joined = Some(line.id.clone());
+                (self.joined, self.joined_up) = (Some(line.id.clone()), line.stamp.up_ms);
                 self.told = Told::of(&line);
                 self.enter(line.process.as_ref());
                 self.evidence(line);
@@ -260,7 +262,7 @@ impl Log {
                 }
                 self.mint(&line);
                 self.carrier.clone_from(&line.carrier);
-                self.joined = Some(line.id.clone());
+                (self.joined, self.joined_up) = (Some(line.id.clone()), line.stamp.up_ms);
                 if line.witness == Witness::Hook {
                     self.told = Told::of(&line);
                     self.left = false;

@@ -182,16 +182,17 @@ impl Store {
         }
     }
 
-    /// Lists the open episodes that connections drew and that nobody holds, for a server to adopt.
+    /// Lists the open episodes that nobody holds and whose client may come back by its connection, for a server to adopt: those
+    /// that connections drew, and those of hooks for which a handle is good.
     ///
     /// # Errors
     /// [`StoreError`] where the state folder cannot be read.
     pub fn adoptable(&self) -> Result<Vec<(EpisodeKey, OpenEpisode)>, StoreError> {
-        let by_connection = |open: &OpenEpisode| {
-            open.log.start.as_ref().is_some_and(|start| start.witness == Witness::Connection)
-                && open.silence != Silence::Held
+        let may_return = |open: &OpenEpisode| {
+            let drawn = open.log.start.as_ref().is_some_and(|start| start.witness == Witness::Connection);
+            (drawn || !open.log.handles.is_empty()) && open.silence != Silence::Held
         };
-        let open = self.open_episodes()?.into_iter().filter(by_connection);
+        let open = self.open_episodes()?.into_iter().filter(may_return);
         // An id with a redacted part is not the one that its client will come back under.
         let own = |open: &OpenEpisode| key_of(&open.log).filter(|key| Some(key_hash(key)) == hash_in(&open.log));
         Ok(open.filter_map(|open| Some((own(&open)?, open))).collect())
