@@ -218,17 +218,58 @@ fn a_file_that_cannot_be_edited_keeps_its_client_from_being_changed_at_all() {
 
 #[test]
 fn somebody_elses_server_of_our_name_stays_and_the_hooks_come() {
+    for entry in [
+        "{\"url\": \"http://127.0.0.1:1/mcp\"}",
+        "{\"command\": \"/opt/butler\", \"args\": [\"mcp\"]}",
+        "{\"command\": \"/opt/majordomus\", \"args\": [\"serve\"]}",
+    ] {
+        let world = World::new();
+        let theirs = format!("{{\"mcpServers\": {{\"majordomus\": {entry}}}}}");
+        put(&world, ".mcp.json", &theirs);
+        let said = world.run(&["connect", "claude-code"]);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        let why = "mcpServers.majordomus is there already and is not this program's entry";
+        assert!(said.err.contains(why), "{said:?}");
+        assert!(said.out.contains("Claude Code: connected in .claude/settings.json\n"), "{said:?}");
+        assert_eq!(world.run(&["connect", "claude-code"]).code, Some(1));
+        ok(world.run(&["connect", "claude-code", "--remove"]));
+        assert_eq!(fs::read_to_string(world.path(".mcp.json")).unwrap(), theirs);
+        assert!(!world.path(".claude").exists());
+    }
+}
+
+#[test]
+fn a_hook_that_is_not_quite_ours_stays_and_ours_comes_beside_it() {
+    for line in [
+        "/opt/butler capture session --provider claude-code --event end",
+        "majordomus capture session --provider cursor --event end",
+        "majordomus capture session --provider claude-code --event end --log /tmp/x",
+        "majordomus capture session --provider claude-code --event end || true",
+    ] {
+        let world = World::new();
+        let theirs = json!({ "hooks": { "SessionEnd": [{ "hooks": [{ "type": "command", "command": line }] }] } });
+        put(&world, ".claude/settings.json", &theirs.to_string());
+        let settings = || fs::read_to_string(world.path(".claude/settings.json")).expect("the settings are there");
+        ok(world.run(&["connect", "claude-code"]));
+        let both: Value = serde_json::from_str(&settings()).expect("the settings are JSON");
+        let ends = &both["hooks"]["SessionEnd"];
+        assert_eq!((ends.as_array().map(Vec::len), &ends[0]), (Some(2), &theirs["hooks"]["SessionEnd"][0]), "{line}");
+        ok(world.run(&["connect", "claude-code", "--remove"]));
+        assert_eq!(settings(), theirs.to_string());
+    }
+}
+
+#[test]
+fn a_comment_that_somebody_wrote_where_only_ours_was_stays() {
     let world = World::new();
-    let theirs = "{\"mcpServers\": {\"majordomus\": {\"url\": \"http://127.0.0.1:1/mcp\"}}}";
-    put(&world, ".mcp.json", theirs);
-    let said = world.run(&["connect", "claude-code"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("mcpServers.majordomus is there already and is not this program's entry"), "{said:?}");
-    assert!(said.out.contains("Claude Code: connected in .claude/settings.json\n"), "{said:?}");
-    assert_eq!(world.run(&["connect", "claude-code"]).code, Some(1));
+    put(&world, ".claude/settings.json", "{}");
+    ok(world.run(&["connect", "claude-code"]));
+    let settings = || fs::read_to_string(world.path(".claude/settings.json")).expect("the settings are there");
+    let commented = settings().replacen("\"hooks\": {", "\"hooks\": { // theirs", 1);
+    put(&world, ".claude/settings.json", &commented);
     ok(world.run(&["connect", "claude-code", "--remove"]));
-    assert_eq!(fs::read_to_string(world.path(".mcp.json")).unwrap(), theirs);
-    assert!(!world.path(".claude").exists());
+    let left = settings();
+    assert!(left.contains("\"hooks\": { // theirs") && !left.contains("majordomus"), "{left}");
 }
 
 #[test]
@@ -242,6 +283,7 @@ fn a_file_that_cannot_be_written_is_whole_and_it_is_said() {
     assert_eq!(said.code, Some(1));
     assert!(said.err.starts_with("error: cannot write .claude/settings.json: it is read-only\nhint: "), "{said:?}");
     assert_eq!(seen(&world), before);
+    assert!(!world.state().join("connected.json").exists(), "nor is anything noted that was not done");
     fs::set_permissions(world.path(".claude/settings.json"), Permissions::from_mode(0o644)).unwrap();
 
     // No byte more may be written, as on a full disk.

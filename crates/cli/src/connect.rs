@@ -63,6 +63,11 @@ pub(crate) fn elsewhere(
     hooks.iter().filter(is_other).filter(|wired| !wired.ours.is_empty()).map(|wired| wired.path).collect()
 }
 
+/// Whether a provider that can be connected has settings of this scope to be told in.
+pub(crate) fn has_settings(provider: &Provider, scope: &Scope) -> bool {
+    clients::is_written_for(provider, scope.is_persons)
+}
+
 /// The providers that can be connected.
 pub(crate) fn known() -> impl Iterator<Item = &'static Provider> {
     majordomus_providers::all().iter().filter(|provider| clients::can_be_connected(provider))

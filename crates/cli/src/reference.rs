@@ -80,7 +80,7 @@ pub(crate) fn is_ours(path: &str, text: &str) -> bool {
 fn tools(registry: &Arc<Registry>) -> String {
     let tools = Tools::new(registry.clone());
     let list: serde_json::Value =
-        serde_json::from_str(tools.list(Revision::NEWEST).get()).expect("the list of tools is JSON");
+        serde_json::from_str(tools.list(Revision::NEWEST_LEGACY).get()).expect("the list of tools is JSON");
     serde_json::to_string_pretty(&list).expect("what was read can be written") + "\n"
 }
 

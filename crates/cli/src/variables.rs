@@ -62,6 +62,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
         says: "The folder below which state is kept where the repository's git directory cannot be written.",
     },
     Variable {
+        name: "XDG_CONFIG_HOME",
+        read_by: "`majordomus connect`, `majordomus capture status`, `majordomus doctor`",
+        says: "The folder that stands for `.config` in the home folder, where a client keeps its settings below that.",
+    },
+    Variable {
         name: "HOME",
         read_by: "every command in a repository",
         says: "Stands for `XDG_STATE_HOME` with `.local/state` below it; `capture status` and `connect` also look \

@@ -76,6 +76,7 @@ struct IdentityEvidence {
 #[serde(deny_unknown_fields)]
 struct Mcp {
     files: Vec<ConfigFile>,
+    command_key: String,
     members: BTreeMap<String, Value>,
     #[serde(deserialize_with = "known_or_null")]
     approval: Option<String>,
@@ -183,6 +184,7 @@ struct ConfigFile {
 enum Format {
     Json,
     Toml,
+    Yaml,
 }
 
 #[derive(Deserialize)]
@@ -551,9 +553,9 @@ fn identity_code(identity: &Identity, sources: &BTreeMap<String, Source>) -> Str
 }
 
 fn mcp_code(mcp: &Mcp, sources: &BTreeMap<String, Source>) -> String {
-    let Mcp { files, members, approval, evidence: McpEvidence { files: where_, approval: how } } = mcp;
+    let Mcp { files, command_key, members, approval, evidence: McpEvidence { files: where_, approval: how } } = mcp;
     format!(
-        "Mcp {{ files: {}, members: {}, approval: {approval:?}, claims: {} }}",
+        "Mcp {{ files: {}, command_key: {command_key:?}, members: {}, approval: {approval:?}, claims: {} }}",
         files_code(files),
         members_code(members),
         claims(&[("files", where_), ("approval", how)], sources),

@@ -217,6 +217,8 @@ pub enum Format {
     Json,
     /// TOML.
     Toml,
+    /// YAML.
+    Yaml,
 }
 
 /// Says how one hook is spelled in a file of settings.
@@ -287,7 +289,9 @@ pub struct Identity {
 pub struct Mcp {
     /// Files in which they are declared by name.
     pub files: &'static [ConfigFile],
-    /// Members of an entry besides `command` and `args`, with their values as JSON.
+    /// The member of an entry that holds the program.
+    pub command_key: &'static str,
+    /// Members of an entry besides that and `args`, with their values as JSON.
     pub members: &'static [(&'static str, &'static str)],
     /// What a person has to do before a declared server is started; `None` where nothing is known.
     pub approval: Option<&'static str>,

@@ -228,7 +228,7 @@ _majordomus() {
             return 0
             ;;
         majordomus__subcmd__connect)
-            opts="-h --global --dry-run --check --remove --json --help generic claude-code codex gemini-cli cursor copilot-cli vscode-copilot grok devin-cli"
+            opts="-h --global --dry-run --check --remove --json --help generic claude-code codex gemini-cli cursor copilot-cli vscode-copilot grok devin-cli goose"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -27,6 +27,12 @@ pub(super) fn run(arguments: &Connect) -> anyhow::Result<ExitCode> {
     } else {
         named(&arguments.clients)?
     };
+    let (providers, others) =
+        providers.into_iter().partition::<Vec<_>, _>(|provider| connect::has_settings(provider, scope));
+    // Whoever names one that cannot be connected here meant another place; who names none gets those that can.
+    if let Some(other) = others.first().filter(|_| providers.is_empty() || !arguments.clients.is_empty()) {
+        return Err(anyhow!(nowhere(other, scope))).hint(format!("run {}", elsewhere(other, scope)));
+    }
     let writes = !arguments.check && !arguments.dry_run;
     let lock = writes.then(|| Plan::lock(scope)).transpose();
     let _lock = lock.hint("make the state folder writable, or wait for the other process")?;
@@ -41,6 +47,7 @@ pub(super) fn run(arguments: &Connect) -> anyhow::Result<ExitCode> {
     if arguments.check {
         return check(&plan, arguments.json);
     }
+    let others = others.iter().map(|other| format!("{}; run {}\n", nowhere(other, scope), elsewhere(other, scope)));
     output::print(&plan.difference())?;
     if writes {
         let written = plan.write();
@@ -49,7 +56,7 @@ pub(super) fn run(arguments: &Connect) -> anyhow::Result<ExitCode> {
             output::note(&format!("warning: {warning}"));
         }
     }
-    tell(&plan, asked, writes)
+    tell(&plan, asked, writes, &others.collect::<String>())
 }
 
 /// The project that the command runs in; with `global` it may also run elsewhere.
@@ -89,6 +96,17 @@ fn named(ids: &[String]) -> anyhow::Result<Vec<&'static Provider>> {
         }
     }
     Ok(named)
+}
+
+fn nowhere(provider: &Provider, scope: &Scope) -> String {
+    let (here, there) = if scope.is_persons() { ("a person", "a project") } else { ("a project", "a person") };
+    format!("{} is told of servers and hooks in the settings of {there}, and has none of {here}", provider.title)
+}
+
+/// The command that connects it where it has settings.
+fn elsewhere(provider: &Provider, scope: &Scope) -> String {
+    let global = if scope.is_persons() { "" } else { " --global" };
+    format!("majordomus connect {}{global}", provider.id)
 }
 
 fn why_not(provider: &Provider) -> String {
@@ -144,7 +162,7 @@ fn notes(client: &Client) -> Vec<String> {
 }
 
 /// Says for each client what was done, and what is left for the person to do.
-fn tell(plan: &Plan<'_>, asked: Asked, written: bool) -> anyhow::Result<ExitCode> {
+fn tell(plan: &Plan<'_>, asked: Asked, written: bool, others: &str) -> anyhow::Result<ExitCode> {
     let mut text = String::new();
     for client in &plan.clients {
         let title = client.provider.title;
@@ -177,6 +195,6 @@ fn tell(plan: &Plan<'_>, asked: Asked, written: bool) -> anyhow::Result<ExitCode
     if asked == Asked::Remove && plan.clients.iter().all(|client| client.steps.iter().all(Step::is_nothing)) {
         text.push_str("nothing of majordomus is in these settings, nothing was changed\n");
     }
-    output::print(&text)?;
+    output::print(&(text + others))?;
     Ok(ExitCode::from(if plan.clients.iter().any(Client::is_refused) { output::FAILED } else { 0 }))
 }

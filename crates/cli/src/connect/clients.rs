@@ -21,10 +21,14 @@ pub(super) fn is_here(provider: &Provider, scopes: &[&Scope], search: Option<&Os
 
 /// Whether there is something to be written for a provider.
 pub(super) fn can_be_connected(provider: &Provider) -> bool {
-    let hooks = provider
-        .adapter
-        .is_some_and(|adapter| adapter.files.iter().any(|file| file.write) && !adapter.written.is_empty());
-    hooks || provider.mcp.is_some_and(|mcp| mcp.files.iter().any(|file| file.write))
+    is_written_for(provider, false) || is_written_for(provider, true)
+}
+
+/// Whether a provider has a file that is written for a person, or for a project.
+pub(super) fn is_written_for(provider: &Provider, persons: bool) -> bool {
+    let hooks = provider.adapter.filter(|adapter| !adapter.written.is_empty()).map_or(&[][..], |adapter| adapter.files);
+    let servers = provider.mcp.map_or(&[][..], |mcp| mcp.files);
+    hooks.iter().chain(servers).any(|file| file.write && file.is_users() == persons)
 }
 
 fn program(provider: &Provider, search: Option<&OsStr>) -> Option<PathBuf> {

@@ -4,8 +4,10 @@
 //! printed anew. After each change the text is parsed again, and where it does not mean exactly what was meant the change is
 //! refused.
 
+mod brackets;
 mod json;
 mod toml;
+mod yaml;
 
 use majordomus_providers::Format;
 use serde_json::{Map, Value};
@@ -109,9 +111,9 @@ impl Document {
         [mark, &self.text].concat().into_bytes()
     }
 
-    /// Whether the document has no value at all.
+    /// Whether the document has no value at all and needs one before something can be put into it.
     pub(super) fn is_blank(&self) -> bool {
-        self.value.is_none()
+        self.value.is_none() && self.format != Format::Yaml
     }
 
     /// A part of what it means.
@@ -130,6 +132,8 @@ impl Document {
         for depth in 0..=way.len() {
             match self.get(&way[..depth]) {
                 None => return Ok(Vec::new()),
+                // A mapping in lines that has none.
+                Some(Value::Null) if self.format == Format::Yaml => return Ok(Vec::new()),
                 Some(Value::Object(members)) if depth == way.len() => return Ok(members.keys().cloned().collect()),
                 Some(Value::Object(_)) => {}
                 Some(Value::Array(_)) if matches!(way.get(depth), Some(Step::Index(_))) => {}
@@ -170,6 +174,14 @@ impl Document {
     /// take it out again: what stood before it and is ours too (TOML).
     pub(super) fn insert(&mut self, way: &[Step], key: Option<&str>, value: &Value) -> Result<String, EditError> {
         let mut meant = self.value.clone();
+        if self.format == Format::Yaml {
+            let none = if key.is_some() { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
+            match part(&mut meant, way) {
+                Some(null @ Value::Null) => *null = none,
+                None if way.is_empty() => meant = Some(none),
+                _ => {}
+            }
+        }
         let container = part(&mut meant, way);
         match (container, key) {
             (Some(Value::Object(members)), Some(key)) => _ = members.insert(key.to_owned(), value.clone()),
@@ -179,6 +191,7 @@ impl Document {
         let (text, lead) = match self.format {
             Format::Json => (json::insert(&self.text, way, key, value)?, String::new()),
             Format::Toml => toml::insert(&self.text, way, key, value)?,
+            Format::Yaml => (yaml::insert(&self.text, way, key, value)?, String::new()),
         };
         self.accept(way, text, meant)?;
         Ok(lead)
@@ -194,6 +207,7 @@ impl Document {
         let text = match self.format {
             Format::Json => json::replace(&self.text, way, value)?,
             Format::Toml => toml::replace(&self.text, way, value)?,
+            Format::Yaml => yaml::replace(&self.text, way, value)?,
         };
         self.accept(way, text, meant)
     }
@@ -212,26 +226,39 @@ impl Document {
         let text = match self.format {
             Format::Json => json::remove(&self.text, way)?,
             Format::Toml => toml::remove(&self.text, way, lead)?,
+            Format::Yaml => yaml::remove(&self.text, way)?,
         };
-        if self.format == Format::Toml {
-            toml::forget_implied(&mut meant, container, &text);
+        match self.format {
+            Format::Json => {}
+            Format::Toml => toml::forget_implied(&mut meant, container, &text),
+            Format::Yaml => yaml::forget_empty(&mut meant, container, &text),
         }
         self.accept(way, text, meant)
     }
 
-    /// The space before the closing bracket of the container there, if it is empty; `None` where it is not.
+    /// What stands where the container there has nothing, if it is empty: the space before its closing bracket, or the null that
+    /// it is in YAML. `None` where it is not empty.
     pub(super) fn space(&self, way: &[Step]) -> Option<String> {
         let empty = match self.get(way)? {
             Value::Object(members) => members.is_empty(),
             Value::Array(elements) => elements.is_empty(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+            Value::Null => self.format == Format::Yaml,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         };
-        (empty && self.format == Format::Json).then(|| json::space(&self.text, way)).flatten()
+        match self.format {
+            Format::Json if empty => json::space(&self.text, way),
+            Format::Yaml if empty => yaml::space(&self.text, way),
+            Format::Json | Format::Toml | Format::Yaml => None,
+        }
     }
 
     /// Whether a comment stands in the empty container there.
     pub(super) fn is_commented(&self, way: &[Step]) -> bool {
-        self.format == Format::Json && json::is_commented(&self.text, way)
+        match self.format {
+            Format::Json => json::is_commented(&self.text, way),
+            Format::Toml => false,
+            Format::Yaml => yaml::is_commented(&self.text, way),
+        }
     }
 
     /// Whether there is nothing but space.
@@ -239,9 +266,12 @@ impl Document {
         self.text.trim().is_empty()
     }
 
-    /// Gives the empty container there this space before its closing bracket.
+    /// Gives the empty container there back what [`Self::space`] said.
     pub(super) fn set_space(&mut self, way: &[Step], space: &str) -> Result<(), EditError> {
-        let text = json::set_space(&self.text, way, space)?;
+        let text = match self.format {
+            Format::Json | Format::Toml => json::set_space(&self.text, way, space)?,
+            Format::Yaml => yaml::set_space(&self.text, way, space)?,
+        };
         let meant = self.value.clone();
         self.accept(way, text, meant)
     }
@@ -261,6 +291,7 @@ fn meaning(format: Format, text: &str) -> Result<Option<Value>, EditError> {
     match format {
         Format::Json => json::meaning(text),
         Format::Toml => toml::meaning(text).map(Some),
+        Format::Yaml => yaml::meaning(text),
     }
 }
 
@@ -309,10 +340,18 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
 }
 
+fn start_of_line(text: &str, offset: usize) -> usize {
+    text[..offset].rfind('\n').map_or(0, |end| end + 1)
+}
+
+/// The end of the line, its newline included.
+fn end_of_line(text: &str, offset: usize) -> usize {
+    text[offset..].find('\n').map_or(text.len(), |end| offset + end + 1)
+}
+
 /// The blanks at the start of the line that holds a place.
 fn indent(text: &str, offset: usize) -> &str {
-    let line = text[..offset].rfind('\n').map_or(0, |end| end + 1);
-    let rest = &text[line..];
+    let rest = &text[start_of_line(text, offset)..];
     &rest[..rest.find(|char| char != ' ' && char != '\t').unwrap_or(rest.len())]
 }
 

@@ -22,7 +22,8 @@ pub(super) struct FileNote {
     pub(super) path: String,
     /// Whether the file was made.
     pub(super) created: bool,
-    /// The folders that were made for it, from the outermost on, as far as they are below the project or the home folder.
+    /// The folders that were made for it, from the outermost on: relative to the project or the home folder where they are below
+    /// it.
     pub(super) folders: Vec<String>,
     /// What was put before the root that a blank file got.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +43,7 @@ pub(super) struct FileNote {
 pub(super) struct Filled {
     /// The keys that lead to it.
     pub(super) at: Vec<String>,
-    /// The space before its closing bracket.
+    /// The space before its closing bracket, or the null that stood for it.
     pub(super) space: String,
 }
 

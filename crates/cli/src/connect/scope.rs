@@ -30,6 +30,8 @@ pub(crate) struct Scope {
     pub(super) base: PathBuf,
     /// Whether they are a person's.
     pub(super) is_persons: bool,
+    /// The folder that `.config` of a person's home stands for, where their environment names another.
+    config: Option<PathBuf>,
     /// The state folders, the preferred one first.
     state: Vec<PathBuf>,
 }
@@ -39,7 +41,7 @@ impl Scope {
     pub(crate) fn project(checkout: Checkout) -> Option<Self> {
         let base = checkout.worktree.clone()?;
         let state = Store::open(checkout, Policy::default()).state().roots().to_vec();
-        Some(Self { base, is_persons: false, state })
+        Some(Self { base, is_persons: false, config: None, state })
     }
 
     /// The settings of the person whose environment this is; `None` where it names no home.
@@ -50,19 +52,32 @@ impl Scope {
         let base = fs::canonicalize(&home).unwrap_or(home);
         // As for state that has no place in a repository.
         let state = folder("XDG_STATE_HOME").unwrap_or_else(|| base.join(".local/state")).join("majordomus");
-        Some(Self { base, is_persons: true, state: vec![state] })
+        Some(Self { base, is_persons: true, config: folder("XDG_CONFIG_HOME"), state: vec![state] })
     }
 
     /// The settings of a project at `base`.
     #[cfg(test)]
     pub(super) fn at(base: PathBuf, state: PathBuf) -> Self {
-        Self { base, is_persons: false, state: vec![state] }
+        Self { base, is_persons: false, config: None, state: vec![state] }
+    }
+
+    /// Whether they are a person's.
+    pub(crate) fn is_persons(&self) -> bool {
+        self.is_persons
     }
 
     /// Where a file of settings lies, if it is of this scope.
     pub(super) fn path(&self, file: &ConfigFile) -> Option<PathBuf> {
         let below = file.path.strip_prefix("~/");
-        (below.is_some() == self.is_persons).then(|| self.base.join(below.unwrap_or(file.path)))
+        (below.is_some() == self.is_persons).then(|| self.below(below.unwrap_or(file.path)))
+    }
+
+    /// A place in the project or the home folder.
+    fn below(&self, path: &str) -> PathBuf {
+        match (&self.config, path.strip_prefix(".config/")) {
+            (Some(config), Some(path)) => config.join(path),
+            _ => self.base.join(path),
+        }
     }
 
     /// What was put in. A ledger that cannot be read says as little as none.
@@ -127,6 +142,6 @@ impl Scope {
 
     /// Whether one of these folders is there.
     pub(super) fn has_folder(&self, folders: &[&str]) -> bool {
-        folders.iter().any(|folder| fs::metadata(self.base.join(folder)).is_ok_and(|data| data.is_dir()))
+        folders.iter().any(|folder| fs::metadata(self.below(folder)).is_ok_and(|data| data.is_dir()))
     }
 }

@@ -33,14 +33,14 @@ impl Servers {
     /// What stands under our name.
     pub(super) fn find(&self, document: &Document) -> There {
         let Some(entry) = document.get(&to(&way(self.at), NAME)) else { return There::Nothing };
-        let program = entry.get("command").and_then(Value::as_str).filter(|program| shell::is_ours(program));
+        let program = entry.get(self.mcp.command_key).and_then(Value::as_str).filter(|program| shell::is_ours(program));
         let serves = entry.pointer("/args/0").and_then(Value::as_str) == Some("mcp");
         program.filter(|_| serves).map_or(There::Foreign, |program| There::Ours(program.to_owned()))
     }
 
     fn entry(&self, binary: &str) -> Map<String, Value> {
         let mut entry = members(self.mcp.members);
-        entry.insert("command".into(), binary.into());
+        entry.insert(self.mcp.command_key.into(), binary.into());
         entry.insert("args".into(), Value::from(["mcp"].as_slice()));
         entry
     }

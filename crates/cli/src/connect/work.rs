@@ -267,7 +267,7 @@ impl Plan<'_> {
         let folders = settings
             .folders()
             .iter()
-            .filter_map(|folder| Some(folder.strip_prefix(&self.scope.base).ok()?.to_str()?.to_owned()));
+            .filter_map(|folder| Some(folder.strip_prefix(&self.scope.base).unwrap_or(folder).to_str()?.to_owned()));
         let new = FileNote {
             created: settings.before.is_none(),
             folders: folders.collect(),

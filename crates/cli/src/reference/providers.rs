@@ -53,6 +53,7 @@ fn known(provider: &Provider) -> [String; 6] {
     };
     let joined = match (provider.episode, provider.identity) {
         (EpisodeSource::Connection | EpisodeSource::None, _) => "it has only the connection".to_owned(),
+        (EpisodeSource::Hooks, Some(_)) if provider.adapter.is_none() => "only the connection is recorded".to_owned(),
         (EpisodeSource::Hooks, None) => NOBODY_KNOWS.to_owned(),
         (EpisodeSource::Hooks, Some(identity)) => {
             words::joined_by(identity).map_or_else(|| "not joined".to_owned(), |how| format!("joined, by {how}"))

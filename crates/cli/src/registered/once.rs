@@ -65,11 +65,11 @@ fn what_is_declared_once_is_a_tool_a_route_a_description_a_page_and_a_command() 
     // A tool, listed and called.
     let shared = Arc::new(Shared::new(registry.clone(), EpisodeBoard::new(), PeerBoard::new()));
     let tools = Tools::new(registry.clone());
-    assert!(tools.list(Revision::NEWEST).get().contains("\"say_hello\""));
+    assert!(tools.list(Revision::NEWEST_LEGACY).get().contains("\"say_hello\""));
     let arguments = serde_json::value::RawValue::from_string(r#"{"name":"you","times":2}"#.into()).unwrap();
     let call = Call { name: "say_hello", arguments: Some(&arguments), notice: None };
     let context = Context::of_peer(shared.clone(), shared.peers.attach(Transport::Stdio));
-    let result: Value = serde_json::from_str(&tools.call(&context, Revision::NEWEST, call).unwrap()).unwrap();
+    let result: Value = serde_json::from_str(&tools.call(&context, Revision::NEWEST_LEGACY, call).unwrap()).unwrap();
     assert_eq!(result["structuredContent"], said);
 
     // A route of a real server, and a part of the description that it serves.

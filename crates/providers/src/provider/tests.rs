@@ -76,6 +76,7 @@ fn only_reasons_that_were_shown_to_mean_it_close() {
         ("vscode-copilot", &[]),
         ("grok", &[]),
         ("devin-cli", &[]),
+        ("goose", &[]),
     ] {
         let provider = find(id).unwrap();
         let closing: Vec<_> = reasons.into_iter().filter(|reason| provider.is_deliberate(reason)).collect();

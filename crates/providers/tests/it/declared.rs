@@ -297,6 +297,7 @@ fn files(files: &[ConfigFile]) -> Value {
     let format = |format| match format {
         Format::Json => "json",
         Format::Toml => "toml",
+        Format::Yaml => "yaml",
     };
     let files = files.iter().map(|file| {
         assert_eq!(file.is_users(), file.path.starts_with("~/"));
@@ -366,7 +367,10 @@ fn provider(provider: &Provider) -> Value {
         });
     }
     if let Some(mcp) = provider.mcp {
-        value["mcp"] = json!({"files": files(mcp.files), "members": members(mcp.members), "approval": mcp.approval});
+        value["mcp"] = json!({
+            "files": files(mcp.files), "command_key": mcp.command_key, "members": members(mcp.members),
+            "approval": mcp.approval,
+        });
     }
     if let Some(signs) = provider.signs {
         let shape = |shape: &Shape| {

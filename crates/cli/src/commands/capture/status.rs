@@ -10,6 +10,7 @@ use majordomus_episodes_core::board::{BoardOptions, EpisodeBoard};
 use majordomus_episodes_core::peers::{PeerBoard, Transport};
 use majordomus_mcp_server::Session;
 use majordomus_providers::{Adapter, EpisodeSource, PromptSource, Provider};
+use majordomus_records::text::visible;
 use majordomus_records::{Checkout, RecordDriver, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -70,12 +71,28 @@ fn sessions(provider: &'static Provider, here: Option<&Here>) -> Row {
             }
             Err(error) => ("unadapted", format!("an attach and a detach through a server failed just now: {error:#}")),
         },
-        (EpisodeSource::Hooks, None) => {
-            ("unadapted", "its hooks could be recorded; this version cannot read them yet".into())
-        }
+        (EpisodeSource::Hooks, None) => ("unadapted", unadapted(provider, here)),
         (EpisodeSource::Hooks, Some(adapter)) => hooks(provider, adapter, here),
     };
     Row { name: format!("{}:session", provider.id), capability: provider.episode.as_str(), state, reason }
+}
+
+/// What is recorded of a client whose hooks are not read: its connection, where that is declared.
+fn unadapted(provider: &'static Provider, here: Option<&Here>) -> String {
+    let mut reason = "its hooks could be recorded; this version cannot read them yet".to_owned();
+    let servers = here.map(|here| here.scopes.wiring(provider).servers).unwrap_or_default();
+    let declared = servers.iter().find(|file| !file.ours.is_empty());
+    if let Some(file) = declared.or(servers.iter().find(|file| file.is_written)) {
+        reason.push_str(&match (declared, file.trouble.as_deref()) {
+            (Some(file), _) => format!("; its connection is, by the server in {}", file.path),
+            (None, Some(why)) => format!("; {} cannot be read: {}", file.path, visible(why)),
+            (None, None) => {
+                let global = if file.path.starts_with("~/") { " --global" } else { "" };
+                format!("; its connection is once it has the server: run majordomus connect {}{global}", provider.id)
+            }
+        });
+    }
+    reason
 }
 
 /// A settings file only promises; a hook that was seen firing is what counts, and both are said.

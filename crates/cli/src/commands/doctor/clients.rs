@@ -149,10 +149,15 @@ fn server(provider: &Provider, file: &Wired) -> Option<Check> {
             ok(&about, format!("{} names {program}{}", file.path, approval.trim_end_matches('.')))
         });
     }
+    let is_said_of_hooks =
+        provider.adapter.is_some_and(|adapter| adapter.files.iter().any(|hooks| hooks.path == file.path));
+    if let Some(why) = file.trouble.as_deref().filter(|_| !is_said_of_hooks) {
+        return Some(warning(&about, format!("{} cannot be read: {}", file.path, visible(why)), "mend it"));
+    }
     if file.is_taken {
         let found = format!("{}: what is called majordomus there is something else", file.path);
         return Some(warning(&about, found, "give it another name, then connect"));
     }
     let found = format!("{}: overwritten by somebody else since", file.path);
-    (file.was_declared && file.trouble.is_none()).then(|| failed(&about, found, &hint))
+    file.was_declared.then(|| failed(&about, found, &hint))
 }

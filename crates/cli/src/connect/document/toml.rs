@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 use toml_edit::{Array, Document, Item, Table, TableLike};
 
-use super::{EditError, Step, named, newline, place};
+use super::{EditError, Step, end_of_line, named, newline, place, start_of_line};
 
 fn parse(text: &str) -> Result<Document<&str>, EditError> {
     Document::parse(text).map_err(|error| {
@@ -236,15 +236,6 @@ fn blocks(text: &str, table: &Table, cuts: &mut Vec<(usize, usize)>) {
     if table.is_implicit() {
         cuts.extend(own);
     }
-}
-
-fn start_of_line(text: &str, offset: usize) -> usize {
-    text[..offset].rfind('\n').map_or(0, |end| end + 1)
-}
-
-/// The end of the line, its newline included.
-fn end_of_line(text: &str, offset: usize) -> usize {
-    text[offset..].find('\n').map_or(text.len(), |end| offset + end + 1)
 }
 
 /// Takes out of what is meant the tables that no header names and that are gone with their last member.

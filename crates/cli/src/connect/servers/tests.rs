@@ -67,6 +67,62 @@ fn toml_as_it_is_found_comes_back_as_it_was() {
     );
 }
 
+const YAML: &[&str] = &[
+    "",
+    "\n",
+    "# mine",
+    "---\n",
+    "{}\n",
+    "GOOSE_MODEL: x",
+    "GOOSE_MODEL: x # no newline",
+    "\u{feff}# head\r\nGOOSE_MODEL: 'x'\r\n\r\nextensions:\r\n    dev:\r\n        enabled: true\r\n",
+    "extensions:\n",
+    "extensions: ~ # none\nz: 1\n",
+    "extensions:   null",
+    "extensions: {}\n",
+    "extensions: { # none\n  }\n",
+    "extensions: {dev: {type: builtin, args: [a, 'b, }']}, }\n",
+    "extensions:\n  dev:\n    cmd: npx\n    args:\n    - -y\n  # memory:\n  #   cmd: y\n\n# the model\nGOOSE_MODEL: |\n  extensions:\n",
+    "base: &base\n  timeout: 300\nextensions:\n  dev:\n    <<: *base\n    note: >+\n      x\n\n\n",
+    "extensions:\n  dev: !mine {a: 1}\nnote: |-\n  no newline",
+];
+
+#[test]
+fn yaml_as_it_is_found_comes_back_as_it_was() {
+    for before in YAML {
+        there_and_back(servers("goose"), Format::Yaml, before);
+    }
+    let entry = "  majordomus:\n    enabled: true\n    name: majordomus\n    type: stdio\n    cmd: \"/opt/it's \\\"ü\\\"/majordomus\"\n    args: [mcp]\n";
+    for before in ["", "a: 1\n", "# a\n"] {
+        let after = there_and_back(servers("goose"), Format::Yaml, before);
+        assert_eq!(after, format!("{before}extensions:\n{entry}"));
+    }
+    let after = there_and_back(servers("goose"), Format::Yaml, "extensions:\n  dev:\n    a: 1\n# end\n");
+    assert_eq!(after, format!("extensions:\n  dev:\n    a: 1\n{entry}# end\n"));
+}
+
+#[test]
+fn yaml_that_has_no_place_for_an_entry_is_refused() {
+    for (before, said) in [
+        ("extensions: []\n", "extensions is a list, not an object"),
+        ("extensions: none\n", "extensions is text, not an object"),
+        ("- extensions\n", "the document is a list, not an object"),
+        ("a: &a {}\nextensions: *a\n", "extensions is the alias *a; write out what it stands for"),
+        ("a: &a {}\nextensions: {<<: *a}\n", "extensions takes members from elsewhere with <<; write them out"),
+    ] {
+        let mut document = parse(Format::Yaml, before);
+        let refused = servers("goose").connect(&mut document, &mut FileNote::of("x"), BINARY).unwrap_err();
+        assert_eq!(refused.to_string(), said);
+        assert_eq!(text(&document), before);
+    }
+    // Where the entry is there by an alias, nothing is to be done.
+    let before = "a: &a {majordomus: {type: stdio, name: majordomus, enabled: true, cmd: /majordomus, args: [mcp]}}\nextensions: *a\n";
+    let mut document = parse(Format::Yaml, before);
+    assert_eq!(servers("goose").connect(&mut document, &mut FileNote::of("x"), "/majordomus"), Ok(Vec::new()));
+    servers("goose").remove(&mut document, None, false).unwrap_err();
+    assert_eq!(text(&document), before);
+}
+
 #[test]
 fn clients_that_write_one_file_want_the_same_in_it() {
     let wanted = |provider: &'static Provider| {
@@ -147,6 +203,21 @@ fn a_stale_entry_is_mended_where_it_stands() {
     assert_eq!(text(&document), mended);
     codex.remove(&mut document, None, false).unwrap();
     assert_eq!(text(&document), "\n[z]\na = 1\n");
+
+    // As Goose itself writes it, switched off.
+    let before = "extensions:\n  majordomus:\n    enabled: false # off\n    type: stdio\n    name: majordomus\n    cmd: '/old/majordomus'\n    args:\n    - mcp\n    - --standalone\n    envs: {}\n  z: {}\n";
+    let mut document = parse(Format::Yaml, before);
+    let goose = servers("goose");
+    goose.connect(&mut document, &mut FileNote::of("x"), "/My Dir/majordomus").unwrap();
+    let mended =
+        before.replace("enabled: false", "enabled: true").replace("'/old/majordomus'", "\"/My Dir/majordomus\"");
+    assert_eq!(text(&document), mended);
+    let without = mended.replace("    name: majordomus\n", "");
+    let mut document = parse(Format::Yaml, &without);
+    goose.connect(&mut document, &mut FileNote::of("x"), "/My Dir/majordomus").unwrap();
+    assert_eq!(text(&document), without.replace("    envs: {}\n", "    envs: {}\n    name: majordomus\n"));
+    goose.remove(&mut document, None, false).unwrap();
+    assert_eq!(text(&document), "extensions:\n  z: {}\n");
 }
 
 #[test]
@@ -245,5 +316,91 @@ proptest! {
         }
         let read = parse(Format::Toml, &before);
         prop_assert_eq!(Some(&rest), read.get(&[]));
+    }
+}
+
+/// The text of a YAML mapping with these parts, each of another kind.
+fn yaml_of(parts: &[(usize, String)], column: usize, in_extensions: bool) -> String {
+    let mut text = String::new();
+    let pad = " ".repeat(column);
+    for (at, (kind, name)) in parts.iter().enumerate() {
+        let part = match kind {
+            0 => format!("# {name}: 1\n"),
+            1 => "\n".to_owned(),
+            2 => format!("{name}{at}: |\n  x\n\n  # y\n"),
+            3 => format!("{name}{at}: &{name}{at}\n  k: 'ü: #'\n  # in\n  l:\n  - 1\n  -\n    - z: 2\n"),
+            4 => format!("{name}{at}: [1, {{a: b, c: }}, # d\n  e ]\n"),
+            5 => format!("{name}{at}:\n"),
+            6 => format!("? {name}{at}\n: \"x\n  y\" # z\n"),
+            7 => format!("{name}{at}: >+\n   x\n    y\n\n\n"),
+            8 => format!("'{name} {at}': !t {name}\n  more\n"),
+            _ => format!("\"ü{name}{at}\":\t~ # {name}\n"),
+        };
+        for line in part.split_inclusive('\n') {
+            let blank = line == "\n" || (in_extensions && *kind == 0 && at % 2 == 0);
+            text.push_str(if blank { "" } else { &pad });
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn removing_undoes_connecting_in_any_yaml(
+        head in prop::collection::vec((0..10_usize, "[a-c]"), 0..4),
+        inner in prop::collection::vec((0..10_usize, "[a-c]"), 0..4),
+        tail in prop::collection::vec((0..10_usize, "[d-f]"), 0..4),
+        how in 0..9_usize,
+        marks in 0..4_usize,
+        column in 1..5_usize,
+        crlf in any::<bool>(),
+        end in any::<bool>(),
+    ) {
+        let mut before = String::from(["", "---\n", "%YAML 1.2\n--- # x\n", "\u{feff}"][marks]);
+        before.push_str(&yaml_of(&head, 0, false));
+        before.push_str(&match how {
+            0 => String::new(),
+            1 => "extensions: # none\n".to_owned(),
+            2 => "extensions: {}\n".to_owned(),
+            3 => "extensions:  null\n".to_owned(),
+            4 => "extensions: {a: {cmd: 'x, y'}, # b\n   c: [d], }\n".to_owned(),
+            _ => format!("extensions:\n{}", yaml_of(&inner, column, true)),
+        });
+        before.push_str(&yaml_of(&tail, 0, false));
+        if marks == 1 && end {
+            before.push_str("...\n");
+        } else if !end && before.ends_with('\n') {
+            before.pop();
+        }
+        if crlf {
+            before = before.replace('\n', "\r\n");
+        }
+        let mut document = parse(Format::Yaml, &before);
+        match servers("goose").connect(&mut document, &mut FileNote::of("x"), BINARY) {
+            // A literal block that the text ends with, without its newline.
+            Err(EditError::Form(why)) if !end => {
+                prop_assert!(why.starts_with("the text at its end has no newline"), "{why}");
+                prop_assert_eq!(text(&document), before);
+            }
+            Err(error) => prop_assert!(false, "{before:?}: {error}"),
+            Ok(_) => {
+                let after = there_and_back(servers("goose"), Format::Yaml, &before);
+                let mut rest = parse(Format::Yaml, &after).get(&[]).unwrap().clone();
+                let list = rest["extensions"].as_object_mut().unwrap();
+                list.remove("majordomus");
+                let is_empty = list.is_empty();
+                let was = parse(Format::Yaml, &before);
+                let was = was.get(&[]).cloned().unwrap_or(json!({}));
+                match (was.get("extensions"), is_empty) {
+                    (None, true) => _ = rest.as_object_mut().unwrap().remove("extensions"),
+                    (Some(serde_json::Value::Null), true) => rest["extensions"] = serde_json::Value::Null,
+                    _ => {}
+                }
+                prop_assert_eq!(rest, was);
+            }
+        }
     }
 }

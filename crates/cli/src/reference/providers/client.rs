@@ -40,6 +40,11 @@ fn gets(provider: &Provider, sources: &Sources) -> String {
         (EpisodeSource::Hooks, Some(_)) => {
             "A record of each sitting; its hooks say where one begins and ends.".to_owned()
         }
+        (EpisodeSource::Hooks, None) if provider.mcp.is_some() => {
+            "A record of each conversation that its agent attaches over the connection, as of any MCP client; its hooks could \
+             be recorded too, but this version cannot read them."
+                .to_owned()
+        }
         (EpisodeSource::Hooks, None) => {
             "Nothing yet: its hooks could be recorded, but this version cannot read them.".to_owned()
         }
@@ -61,7 +66,7 @@ fn gets(provider: &Provider, sources: &Sources) -> String {
             gets.push("After a compaction, one line in the conversation that names the session.".to_owned());
         }
     }
-    if let Some(how) = provider.identity.and_then(joined_by) {
+    if let Some(how) = provider.identity.filter(|_| provider.adapter.is_some()).and_then(joined_by) {
         gets.push(format!("One record for hooks and connection, which are known to belong together by {how}."));
     }
     let list: String = gets.iter().map(|one| format!("- {one}\n")).collect();

@@ -82,6 +82,12 @@ fn the_overview_says_of_each_client_what_it_gives_and_what_has_to_be_done() {
         ("| [Cursor]", 0, "| its hooks | none | seen | not joined | a hook gets it |"),
         ("| [Devin CLI]", 0, "| its hooks, which are not read yet | none | not known | not known | a hook gets it |"),
         (
+            "| [Goose]",
+            0,
+            "| its hooks, which are not read yet | none | not known | only the connection is recorded | a hook gets it |",
+        ),
+        ("| [Goose]", 1, "| *for you* server in `~/.config/goose/config.yaml` | Start a new session of Goose;"),
+        (
             "| [Any MCP client]",
             0,
             "| its connection | `detach` | not seen | it has only the connection | cannot be had |",
