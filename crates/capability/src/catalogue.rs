@@ -3,6 +3,8 @@
 mod closing;
 mod episodes;
 mod peers;
+mod prompts;
+mod resources;
 mod server;
 mod sessions;
 
@@ -53,6 +55,12 @@ fn fill(mut registry: Registry) -> Result<Registry, RegistrationError> {
         .add(EPISODES_DETACH, episodes::detach)?
         .add(PEERS_ANNOUNCE, peers::announce)?
         .add(EPISODES_CLOSE, closing::close)?;
+    for resource in resources::RESOURCES {
+        registry.add_resource(*resource)?;
+    }
+    for prompt in prompts::PROMPTS {
+        registry.add_prompt(*prompt)?;
+    }
     Ok(registry)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use majordomus_episodes_core::board::{BoardError, ConnectionEpisode, EpisodeBoard};
@@ -12,7 +12,7 @@ use majordomus_episodes_core::{EpisodeKey, REATTACH_GRACE};
 use majordomus_records::Store;
 use majordomus_records::caller::Caller;
 
-use crate::handles::{self, Handles, Known};
+use crate::handles::{self, Carried, Handles, Holding, Known, Seat};
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 
@@ -36,6 +36,8 @@ pub struct Shared {
     /// What the server says of itself, once it answers over HTTP.
     pub standing: OnceLock<Standing>,
     stopping: AtomicBool,
+    inheritance: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    inherited: Once,
 }
 
 /// A server that answers over HTTP.
@@ -63,6 +65,8 @@ impl Shared {
             records: None,
             standing: OnceLock::new(),
             stopping: AtomicBool::new(false),
+            inheritance: OnceLock::new(),
+            inherited: Once::new(),
         }
     }
 
@@ -78,6 +82,20 @@ impl Shared {
     pub fn with_records(mut self, records: Option<Store>) -> Self {
         self.records = records;
         self
+    }
+
+    /// Says how what an earlier server has left is taken over; the first one that is said counts.
+    pub fn on_inherit(&self, take_over: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.inheritance.set(take_over);
+    }
+
+    /// Takes over what an earlier server has left, once: by whoever needs it first, while the others who do wait.
+    pub fn inherit(&self) {
+        self.inherited.call_once(|| {
+            if let Some(take_over) = self.inheritance.get() {
+                take_over();
+            }
+        });
     }
 
     /// Notes that the server is about to end: it is not ready for new callers any more.
@@ -118,19 +136,29 @@ pub struct Context {
     pub carrier: Option<Box<str>>,
     /// Who is at the other end, where its process can tell; for the transport to set.
     pub caller: Option<Arc<Caller>>,
+    /// The process or socket that carries the calls of callers without a connection; for the transport to set.
+    pub carried: Option<Arc<Carried>>,
 }
 
 impl Context {
     /// Makes the context of calls by a connection.
     #[must_use]
     pub fn of_peer(shared: Arc<Shared>, peer: Peer) -> Self {
-        Self { shared, peer: Some(peer), client: None, handle: None, carrier: None, caller: None }
+        Self { shared, peer: Some(peer), client: None, handle: None, carrier: None, caller: None, carried: None }
     }
 
     /// Makes the context of a call without a connection; `handle` is what came beside its arguments.
     #[must_use]
     pub fn without_peer(shared: Arc<Shared>, handle: Option<&str>) -> Self {
-        Self { shared, peer: None, client: None, handle: handle.map(Into::into), carrier: None, caller: None }
+        Self {
+            shared,
+            peer: None,
+            client: None,
+            handle: handle.map(Into::into),
+            carrier: None,
+            caller: None,
+            carried: None,
+        }
     }
 }
 
@@ -165,7 +193,43 @@ impl Context {
     pub(crate) fn caller(&self, argument: Option<&str>) -> Result<Option<Known>, Refusal> {
         let Shared { handles, board, peers, .. } = &*self.shared;
         let token = argument.or(self.handle.as_deref());
-        token.map(|token| handles.show(token, board, peers)).transpose()
+        let known = token.map(|token| {
+            if !handles.is_known(token) {
+                // It may be an earlier server's.
+                self.shared.inherit();
+            }
+            handles.show(token, board, peers)
+        });
+        let known = known.transpose()?;
+        if let Some(known) = &known {
+            self.heard(known.seat());
+        }
+        Ok(known)
+    }
+
+    /// Notes that a caller was heard on what carries this call.
+    pub(crate) fn heard(&self, seat: &Arc<Seat>) {
+        if let Some(carried) = &self.carried {
+            carried.heard(seat);
+        }
+    }
+
+    /// Notes that whoever shows the handle beside the arguments is at work; where its episode is over, the error says so.
+    ///
+    /// # Errors
+    /// As of a call that needs it.
+    pub fn show_handle(&self) -> Result<(), Refusal> {
+        self.caller(None).map(|_| ())
+    }
+
+    /// Holds what the caller holds who shows a handle beside the arguments, until what is returned is dropped; `None` where
+    /// nobody shows one.
+    ///
+    /// # Errors
+    /// As of a call that needs it.
+    pub fn hold(&self) -> Result<Option<Holding>, Refusal> {
+        let known = self.caller(None)?;
+        known.map(|known| if known.holds { Ok(Holding::of(known.seat())) } else { Err(handles::ended()) }).transpose()
     }
 
     /// The connection or handle that calls, if there is either; a handle whose episode has ended is refused.

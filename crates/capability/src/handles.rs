@@ -75,6 +75,59 @@ pub(crate) struct Known {
     pub(crate) holds: bool,
 }
 
+/// The callers that were heard on one process or socket, which carries their messages and is none of them: as long as it is
+/// open they are there.
+#[derive(Debug, Default)]
+pub struct Carried {
+    seats: Mutex<Vec<Arc<Seat>>>,
+}
+
+/// The most callers that one of those shows as there; any more are only as present as what was heard of them last.
+const CARRIED_MAX: usize = 256;
+
+impl Carried {
+    /// Notes that the caller was heard on it just now.
+    pub(crate) fn heard(&self, seat: &Arc<Seat>) {
+        let mut seats = self.lock();
+        if seats.len() < CARRIED_MAX && !seats.iter().any(|known| Arc::ptr_eq(known, seat)) {
+            seat.board.carry(&seat.peer);
+            seats.push(Arc::clone(seat));
+        }
+    }
+
+    /// Notes that it has ended: whoever has nothing else is gone, and what they hold waits for them. Their handles stay
+    /// good elsewhere. Repeated, it does nothing.
+    pub fn end(&self) {
+        let seats = std::mem::take(&mut *self.lock());
+        for seat in seats {
+            seat.board.put_down(&seat.peer);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Seat>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream that is open for a caller: as long as it is kept, what the caller holds does not expire.
+#[derive(Debug)]
+pub struct Holding {
+    seat: Arc<Seat>,
+}
+
+impl Holding {
+    pub(crate) fn of(seat: &Arc<Seat>) -> Self {
+        seat.board.hold(&seat.peer);
+        Self { seat: Arc::clone(seat) }
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.seat.board.release(&self.seat.peer);
+    }
+}
+
 /// A fresh handle.
 pub(crate) struct Minted {
     /// What the caller is given.
@@ -126,6 +179,10 @@ impl Known {
 
     pub(crate) fn key(&self) -> &EpisodeKey {
         &self.seat.key
+    }
+
+    pub(crate) fn seat(&self) -> &Arc<Seat> {
+        &self.seat
     }
 }
 
@@ -214,6 +271,12 @@ impl Handles {
     #[must_use]
     pub fn is_seen(&self, token: &str) -> bool {
         self.lock().seats.contains(&hash(token))
+    }
+
+    /// Whether this handle was minted here, or is one of an earlier server's that was taken over.
+    pub(crate) fn is_known(&self, token: &str) -> bool {
+        let (hash, inner) = (hash(token), self.lock());
+        inner.seats.contains(&hash) || inner.restored.contains_key(&hash)
     }
 
     /// Mints a handle that nobody knows yet.

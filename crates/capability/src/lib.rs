@@ -31,8 +31,11 @@ pub mod descriptor;
 pub mod handles;
 pub mod page;
 pub mod project;
+pub mod prompt;
+pub mod raw;
 pub mod refusal;
 pub mod registry;
+pub mod resource;
 pub mod views;
 
 mod arguments;

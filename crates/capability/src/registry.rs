@@ -14,8 +14,11 @@ pub use error::{DESCRIPTION_MAX, RegistrationError, TITLE_MAX};
 
 use crate::context::Context;
 use crate::descriptor::Descriptor;
+use crate::prompt::Prompt;
+use crate::raw::RawTool;
 use crate::refusal::{Code, Refusal};
-use crate::{arguments, schema};
+use crate::resource::Resource;
+use crate::{arguments, handles, schema};
 
 /// A field that every answer can carry and that no output type declares itself.
 pub const NOTICE: &str = "notice";
@@ -29,6 +32,9 @@ type Handler = Box<dyn Fn(&Context, &str, Option<&str>) -> Result<String, Refusa
 #[derive(Debug, Default)]
 pub struct Registry {
     capabilities: Vec<Capability>,
+    resources: Vec<Resource>,
+    prompts: Vec<Prompt>,
+    raw: Vec<RawTool>,
     /// Whether the declarations were checked before.
     known: bool,
 }
@@ -70,6 +76,58 @@ impl Registry {
         let (input, output) = (Schema::new(schema::input::<I>), Schema::new(with_notice::<O>));
         self.capabilities.push(Capability { descriptor, input, output, handler });
         Ok(self)
+    }
+
+    /// Adds something that can be read behind those that are there.
+    ///
+    /// # Errors
+    /// [`RegistrationError`] for a declaration that clients could not show or that contradicts another.
+    pub fn add_resource(&mut self, resource: Resource) -> Result<&mut Self, RegistrationError> {
+        if !self.known {
+            error::check_resource(&self.resources, &resource)?;
+        }
+        self.resources.push(resource);
+        Ok(self)
+    }
+
+    /// Adds a prompt behind those that are there.
+    ///
+    /// # Errors
+    /// As of a resource.
+    pub fn add_prompt(&mut self, prompt: Prompt) -> Result<&mut Self, RegistrationError> {
+        if !self.known {
+            error::check_prompt(&self.prompts, &prompt)?;
+        }
+        self.prompts.push(prompt);
+        Ok(self)
+    }
+
+    /// Adds a tool that is no capability behind all others.
+    ///
+    /// # Errors
+    /// As of a capability's tool.
+    pub fn add_raw(&mut self, tool: RawTool) -> Result<&mut Self, RegistrationError> {
+        error::check_raw(&self.capabilities, &self.raw, &tool)?;
+        self.raw.push(tool);
+        Ok(self)
+    }
+
+    /// What can be read, in order.
+    #[must_use]
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// The prompts, in order.
+    #[must_use]
+    pub fn prompts(&self) -> &[Prompt] {
+        &self.prompts
+    }
+
+    /// The tools that are no capabilities, in order.
+    #[must_use]
+    pub fn raw(&self) -> &[RawTool] {
+        &self.raw
     }
 
     /// The capabilities, in order.
@@ -131,6 +189,10 @@ impl Capability {
     /// A [`Refusal`] with a code that the descriptor lists, [`Code::InvalidInput`] for arguments that do not fit, or
     /// [`Code::Internal`] where the handler panicked: one caller's bug is not everybody's.
     pub fn call(&self, context: &Context, arguments: &str, notice: Option<&str>) -> Result<String, Refusal> {
+        if context.handle.is_some() && self.input()["properties"][handles::ARGUMENT].is_null() {
+            // It names the caller all the same, and so is evidence; whether it is still good is no matter here.
+            let _ = context.show_handle();
+        }
         let answer =
             catch_unwind(AssertUnwindSafe(|| (self.handler)(context, arguments, notice))).unwrap_or_else(|_| {
                 Err(Refusal::new(Code::Internal, format!("{} failed; this is a bug", self.descriptor.id)))

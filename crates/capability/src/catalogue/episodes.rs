@@ -109,6 +109,7 @@ fn by_handle(context: &Context, key: &EpisodeKey) -> Result<(Attached, Option<St
         handles.supersede(key);
     }
     handles.bind(minted.hash, &seat);
+    context.heard(&seat);
     Ok((attached, Some(minted.token)))
 }
 
@@ -153,11 +154,13 @@ pub(super) struct DetachOutput {
 
 pub(super) fn detach(context: &Context, input: DetachInput) -> Result<DetachOutput, Refusal> {
     let Shared { board, peers, provider, .. } = &*context.shared;
-    if let Some(left) = context.peer.as_ref().and_then(|peer| leave_to_hooks(context, peer)) {
+    let external_id = input.external_id.as_deref();
+    let known = context.caller(input.episode_handle.as_deref())?;
+    let calls = known.as_ref().map(Known::peer).or(context.peer.as_ref());
+    if let Some(left) = calls.and_then(|peer| leave_to_hooks(context, peer)) {
         return Ok(left);
     }
-    let external_id = input.external_id.as_deref();
-    let closed = match (context.caller(input.episode_handle.as_deref())?, &context.peer) {
+    let closed = match (known, &context.peer) {
         // Also where it holds nothing any more: asked again, it is given the first answer again.
         (Some(known), _) => {
             let its = external_id.is_none_or(|id| id == known.key().external_id.as_str());

@@ -128,10 +128,7 @@ pub(super) struct GetOutput {
 }
 
 pub(super) fn get(context: &Context, input: GetInput) -> Result<GetOutput, Refusal> {
-    let known = || Refusal::new(Code::NotFound, format!("there is no record of session {}", input.session_id));
-    let hint = "majordomus_session_records lists those that there are";
-    let found = records(context)?.record(&input.session_id).map_err(unreadable)?;
-    let (summary, mut text) = found.ok_or_else(|| known().hint(hint))?;
+    let (summary, mut text) = find(context, &input.session_id)?;
     let truncated = text.len() > TEXT_MAX;
     if truncated {
         text.truncate(text.floor_char_boundary(TEXT_MAX));
@@ -139,11 +136,24 @@ pub(super) fn get(context: &Context, input: GetInput) -> Result<GetOutput, Refus
     Ok(GetOutput { session: summary.into(), text, truncated: truncated.then_some(true) })
 }
 
+/// The whole text of a record.
+pub(super) fn record(context: &Context, session_id: &str) -> Result<String, Refusal> {
+    find(context, session_id).map(|(_, text)| text)
+}
+
+fn find(context: &Context, session_id: &str) -> Result<(Summary, String), Refusal> {
+    let unknown = || {
+        Refusal::new(Code::NotFound, format!("there is no record of session {session_id}"))
+            .hint("majordomus_session_records lists those that there are")
+    };
+    records(context)?.record(session_id).map_err(unreadable)?.ok_or_else(unknown)
+}
+
 fn records(context: &Context) -> Result<&Store, Refusal> {
     let nowhere = || Refusal::new(Code::NotFound, "this server was not started in a git repository");
     context.shared.records.as_ref().ok_or_else(|| nowhere().hint("start it in one; `git init` makes one"))
 }
 
-fn unreadable(error: majordomus_records::StoreError) -> Refusal {
+pub(super) fn unreadable(error: majordomus_records::StoreError) -> Refusal {
     Refusal::new(Code::Unavailable, error.without_place()).hint("see `majordomus doctor`, and call again")
 }

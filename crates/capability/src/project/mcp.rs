@@ -1,20 +1,31 @@
 //! The Model Context Protocol: capabilities as tools, refusals as results that a model can read.
 
+mod complete;
+mod completion;
+mod prompts;
+mod resources;
 mod revision;
+mod watching;
 
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-pub use revision::Revision;
+pub use complete::complete;
+pub use completion::{Completed, Reference};
+pub use prompts::PromptError;
+pub use resources::ReadError;
+pub use revision::{Era, Revision};
 
 use crate::context::Context;
 use crate::descriptor::{Descriptor, Effect, Reach};
 use crate::handles;
+use crate::raw::RawTool;
 use crate::refusal::Refusal;
 use crate::registry::{Capability, Registry};
+use crate::resource::Kept;
 
 /// The key in a refusal's `_meta` that tells programs its code and whether a retry helps.
 ///
@@ -25,7 +36,23 @@ pub const ERROR_META: &str = "dev.majordomus/error";
 #[derive(Debug)]
 pub struct Tools {
     registry: Arc<Registry>,
-    lists: [OnceLock<Box<RawValue>>; Revision::ALL.len()],
+    lists: [Lists; Revision::ALL.len()],
+}
+
+/// The lists of one revision, each built once.
+#[derive(Debug, Default)]
+struct Lists {
+    tools: OnceLock<Box<RawValue>>,
+    resources: OnceLock<Box<RawValue>>,
+    templates: OnceLock<Box<RawValue>>,
+    prompts: OnceLock<Box<RawValue>>,
+}
+
+/// The result of a list, which is fixed for the life of the program.
+fn list_of(revision: Revision, name: &str, entries: Vec<Value>) -> Box<RawValue> {
+    let list = json!({ name: entries }).to_string();
+    let list = complete(revision, Some(Kept::DECLARATIONS), &list).into_owned();
+    RawValue::from_string(list).expect("it is JSON")
 }
 
 /// One `tools/call`.
@@ -59,15 +86,16 @@ impl Tools {
 
     /// The names of the tools, in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.registry.capabilities().iter().filter_map(|capability| capability.descriptor().tool)
+        let tools = self.registry.capabilities().iter().filter_map(|capability| capability.descriptor().tool);
+        tools.chain(self.registry.raw().iter().map(|tool| tool.name))
     }
 
     /// The result of `tools/list` in that revision; built once.
     #[must_use]
     pub fn list(&self, revision: Revision) -> &RawValue {
-        self.lists[revision as usize].get_or_init(|| {
+        self.lists[revision as usize].tools.get_or_init(|| {
             let tools = self.registry.capabilities().iter().filter_map(|capability| tool(capability, revision));
-            raw(&json!({ "tools": tools.collect::<Vec<_>>() }))
+            list_of(revision, "tools", tools.chain(self.registry.raw().iter().map(raw_tool)).collect())
         })
     }
 
@@ -80,11 +108,21 @@ impl Tools {
     /// [`UnknownTool`].
     pub fn call(&self, context: &Context, revision: Revision, call: Call<'_>) -> Result<String, UnknownTool> {
         let mut all = self.registry.capabilities().iter();
-        let capability = all.find(|capability| capability.descriptor().tool == Some(call.name)).ok_or(UnknownTool)?;
         let arguments = call.arguments.map_or("{}", RawValue::get);
+        let Some(capability) = all.find(|capability| capability.descriptor().tool == Some(call.name)) else {
+            let raw = self.registry.raw().iter().find(|tool| tool.name == call.name).ok_or(UnknownTool)?;
+            let arguments = serde_json::from_str(arguments).unwrap_or_default();
+            return Ok((raw.call)(context, &arguments).map_or_else(
+                |refusal| refused(revision, &refusal, call.notice),
+                |mut result| {
+                    complete::amend(revision, &mut result);
+                    result.to_string()
+                },
+            ));
+        };
         Ok(match capability.call(context, arguments, call.notice) {
             Ok(answer) => answered(&answer, revision),
-            Err(refusal) => refused(&refusal, call.notice),
+            Err(refusal) => refused(revision, &refusal, call.notice),
         })
     }
 
@@ -98,11 +136,23 @@ impl Tools {
             || (arguments.len() > 2 && (arguments.contains(handles::ARGUMENT) || arguments.contains('\\')))
     }
 
+    /// The client capabilities that a call of that tool needs; none where there is no such tool.
+    #[must_use]
+    pub fn needs(&self, name: &str) -> &'static [&'static str] {
+        self.registry.raw().iter().find(|tool| tool.name == name).map_or(&[], |tool| tool.needs)
+    }
+
     /// The result for a call that is refused before it is tried.
     #[must_use]
-    pub fn refuse(&self, refusal: &Refusal) -> String {
-        refused(refusal, None)
+    pub fn refuse(&self, revision: Revision, refusal: &Refusal) -> String {
+        refused(revision, refusal, None)
     }
+}
+
+/// How many bytes a model's client gets to read as the list of tools in that revision, as JSON on one line.
+pub(crate) fn list_bytes(registry: &Registry, revision: Revision) -> usize {
+    let tools = registry.capabilities().iter().filter_map(|capability| tool(capability, revision));
+    Value::from(tools.collect::<Vec<_>>()).to_string().len()
 }
 
 /// One entry of `tools/list`; `None` for a capability that is no tool.
@@ -129,6 +179,10 @@ fn tool(capability: &Capability, revision: Revision) -> Option<Value> {
     Some(tool)
 }
 
+fn raw_tool(tool: &RawTool) -> Value {
+    json!({ "name": tool.name, "description": tool.description, "inputSchema": tool.input })
+}
+
 /// What clients are told of a tool before they ask the person.
 pub(crate) fn hints(declared: &Descriptor) -> [(&'static str, bool); 4] {
     [
@@ -147,8 +201,9 @@ struct Text<'a> {
 
 fn answered(answer: &str, revision: Revision) -> String {
     // The answer is JSON already; it stands here as a text, with its quotation marks escaped, and as itself.
-    let mut result = Vec::with_capacity(2 * answer.len() + answer.len() / 4 + 128);
-    result.extend_from_slice(br#"{"content":[{"type":"text","text":"#);
+    let mut result = Vec::with_capacity(2 * answer.len() + answer.len() / 4 + 256);
+    complete::begin(revision, None, &mut result);
+    result.extend_from_slice(br#""content":[{"type":"text","text":"#);
     serde_json::to_writer(&mut result, answer).expect("a text always serialises");
     result.extend_from_slice(b"}]");
     if revision.has_structured_content() {
@@ -160,7 +215,7 @@ fn answered(answer: &str, revision: Revision) -> String {
 }
 
 /// A refusal has no structured content: clients check that against the output schema even in errors.
-fn refused(refusal: &Refusal, notice: Option<&str>) -> String {
+fn refused(revision: Revision, refusal: &Refusal, notice: Option<&str>) -> String {
     let mut text = format!("{}: {}", refusal.code.as_str(), refusal.message);
     if let Some(hint) = &refusal.hint {
         text.push_str("\nhint: ");
@@ -170,16 +225,13 @@ fn refused(refusal: &Refusal, notice: Option<&str>) -> String {
     if let Some(notice) = notice {
         content.push(json!(Text { text: &format!("notice: {notice}") }));
     }
-    json!({
+    let mut result = json!({
         "content": content,
         "isError": true,
         "_meta": { ERROR_META: { "code": refusal.code.as_str(), "retry": refusal.code.retry() } },
-    })
-    .to_string()
-}
-
-fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("strings, numbers and JSON that was checked always serialise")
+    });
+    complete::amend(revision, &mut result);
+    result.to_string()
 }
 
 #[cfg(test)]

@@ -44,6 +44,13 @@ pub fn pages(registry: &Registry) -> Vec<Page> {
     pages
 }
 
+/// All tools on one page: the table of them, then the page of each.
+#[must_use]
+pub fn of_tools(registry: &Registry) -> String {
+    let all = registry.capabilities().iter().filter(|capability| capability.descriptor().tool.is_some());
+    all.fold(tools(registry), |page, capability| page + "\n" + &capability_page(capability))
+}
+
 fn index(registry: &Registry) -> String {
     let row = |capability: &Capability| {
         let declared = capability.descriptor();
@@ -196,9 +203,12 @@ fn tools(registry: &Registry) -> String {
     };
     let head = ["tool", "title", "capability", "read-only", "destructive", "idempotent", "open world"];
     let table = table(head, tools.filter(|declared| declared.tool.is_some()).map(row));
+    let bytes = mcp::list_bytes(registry, mcp::Revision::NEWEST);
     format!(
         "# Tools\n\nWhat a client of the Model Context Protocol is shown, in this order, with the hints that it is given \
-         of each.\n\n{table}"
+         of each. The list has {bytes} bytes with the schemas of arguments and answers: about {} tokens, at four bytes a \
+         token, of which clients give their models the texts and the arguments.\n\n{table}",
+        bytes / 4
     )
 }
 

@@ -46,10 +46,6 @@ pub struct Reply {
 /// Calls a capability as its route does.
 #[must_use]
 pub fn call(capability: &Capability, context: &Context, parts: Parts<'_>) -> Reply {
-    if capability.input()["properties"][HANDLE_ARGUMENT].is_null() {
-        // It names the caller all the same, and so is evidence; whether it is still good is no matter here.
-        let _ = context.caller(None);
-    }
     match arguments(capability, parts).and_then(|arguments| capability.call(context, &arguments, None)) {
         Ok(answer) => answered(capability, answer),
         Err(refusal) => refused(&refusal),

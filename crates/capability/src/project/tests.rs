@@ -69,7 +69,7 @@ fn context(registry: &Arc<Registry>) -> Context {
 fn call_tool(tools: &Tools, context: &Context, name: &str, arguments: &Value) -> Value {
     let raw = to_raw_value(arguments).unwrap();
     let call = Call { name, arguments: Some(&raw), notice: None };
-    serde_json::from_str(&tools.call(context, Revision::NEWEST, call).unwrap()).unwrap()
+    serde_json::from_str(&tools.call(context, Revision::NEWEST_LEGACY, call).unwrap()).unwrap()
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_is_declared_in_one_place_is_on_every_surface() {
     let registry = Arc::new(with_one_more());
     let (context, tools) = (context(&registry), Tools::new(registry.clone()));
 
-    let list: Value = serde_json::from_str(tools.list(Revision::NEWEST).get()).unwrap();
+    let list: Value = serde_json::from_str(tools.list(Revision::NEWEST_LEGACY).get()).unwrap();
     let tool = list["tools"].as_array().unwrap().last().unwrap();
     assert_eq!((&tool["name"], &tool["title"]), (&json!("majordomus_greet"), &json!("Greet a guest")));
     let called = call_tool(&tools, &context, "majordomus_greet", &json!({"name": "Ada"}));
@@ -158,6 +158,7 @@ fn a_call_that_may_take_a_disk_is_known_before_it_is_made() {
         assert!(!tools.may_wait(name, "{}"), "{name}");
         assert!(tools.may_wait(name, r#"{"episode_handle": "ep_x"}"#), "{name}");
     }
-    let refused: Value = serde_json::from_str(&tools.refuse(&Refusal::new(Code::Unavailable, "busy"))).unwrap();
+    let refused: Value =
+        serde_json::from_str(&tools.refuse(Revision::NEWEST_LEGACY, &Refusal::new(Code::Unavailable, "busy"))).unwrap();
     assert_eq!(refused["_meta"][ERROR_META], json!({"code": "unavailable", "retry": true}));
 }

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::{Capability, NOTICE};
 use crate::descriptor::{Descriptor, Effect, Method, Route, TAGS};
+use crate::prompt::Prompt;
+use crate::raw::RawTool;
+use crate::resource::Resource;
 use crate::schema;
 
 /// The most characters of a title.
@@ -95,12 +98,54 @@ pub enum RegistrationError {
     /// The output shows an absent field as `null`.
     #[error("the output of {id} can hold null; absent fields are left out")]
     NullInOutput { id: &'static str },
+    /// Two things that are read, or two prompts, or two tools, could be meant by one name.
+    #[error("{id} is declared twice, or something else fits it too")]
+    Ambiguous { id: &'static str },
+    /// The URI of something that is read is none, or has more than one parameter, or one that is not a whole part of it.
+    #[error("{id:?} is not a URI with at most one {{parameter}}, which is a whole part between slashes")]
+    Uri { id: &'static str },
     /// The output declares a field that every answer has anyway.
     #[error("the output of {id} has a field `{NOTICE}` of its own")]
     ReservedField { id: &'static str },
 }
 
 use RegistrationError as Bad;
+
+pub(super) fn check_resource(known: &[Resource], new: &Resource) -> Result<(), Bad> {
+    let id = new.uri;
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    // A parameter is a whole part: its value has no slash, so that two templates can be told apart by their parts.
+    let (fixed, whole) = new.template().map_or((id, true), |(before, name, behind)| {
+        let is_part = before.ends_with('/') && (behind.is_empty() || behind.starts_with('/'));
+        (before, is_part && is_name(name) && !behind.contains(['{', '}', ' ']))
+    });
+    if !fixed.contains("://") || fixed.contains(['{', '}', ' ']) || !whole {
+        return Err(Bad::Uri { id });
+    }
+    if known.iter().any(|other| other.name == new.name || other.overlaps(new)) {
+        return Err(Bad::Ambiguous { id });
+    }
+    described(id, new.title, new.description)
+}
+
+pub(super) fn check_prompt(known: &[Prompt], new: &Prompt) -> Result<(), Bad> {
+    let id = new.name;
+    let names: Vec<_> = new.arguments.iter().map(|argument| argument.name).collect();
+    let twice = (1..names.len()).any(|at| names[at..].contains(&names[at - 1]));
+    if twice || known.iter().any(|other| other.name == id) {
+        return Err(Bad::Ambiguous { id });
+    }
+    described(id, new.title, new.description)
+}
+
+pub(super) fn check_raw(known: &[Capability], raw: &[RawTool], new: &RawTool) -> Result<(), Bad> {
+    let id = new.name;
+    let is_taken = known.iter().any(|other| other.descriptor.tool == Some(id)) || raw.iter().any(|one| one.name == id);
+    if is_taken {
+        return Err(Bad::Ambiguous { id });
+    }
+    described(id, id, new.description)
+}
 
 pub(super) fn check(known: &[Capability], new: &Descriptor, input: &Value, output: &Value) -> Result<(), Bad> {
     let id = new.id;
@@ -208,18 +253,21 @@ fn is_path(route: Route) -> bool {
 }
 
 fn texts(new: &Descriptor) -> Result<(), Bad> {
-    let id = new.id;
-    let (title, description) = (new.title.chars().count(), new.description.chars().count());
-    if new.title.trim().is_empty() {
+    described(new.id, new.title, new.description)
+}
+
+fn described(id: &'static str, title_text: &str, text: &str) -> Result<(), Bad> {
+    let (title, description) = (title_text.chars().count(), text.chars().count());
+    if title_text.trim().is_empty() {
         return Err(Bad::BlankTitle { id });
     }
     if title > TITLE_MAX {
         return Err(Bad::LongTitle { id, chars: title });
     }
-    if new.description.trim().is_empty() {
+    if text.trim().is_empty() {
         return Err(Bad::BlankDescription { id });
     }
-    if !new.description.ends_with('.') {
+    if !text.ends_with('.') {
         return Err(Bad::UnfinishedDescription { id });
     }
     if description > DESCRIPTION_MAX {

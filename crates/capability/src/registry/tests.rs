@@ -8,6 +8,7 @@ use super::{DESCRIPTION_MAX, RegistrationError as Bad, Registry, TITLE_MAX};
 use crate::context::{Context, Shared};
 use crate::descriptor::{Descriptor, Effect, Method, Reach, Route};
 use crate::refusal::{Code, Refusal};
+use crate::resource::{Contents, Kept, Resource, Watch};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -338,4 +339,43 @@ fn a_refusal_that_was_not_declared_is_a_bug() {
     assert!(say.may_refuse(Code::Refused) && say.may_refuse(Code::Internal) && !say.may_refuse(Code::NotFound));
     let call = std::panic::AssertUnwindSafe(|| say.call(&context(), "{}", None));
     assert_eq!(std::panic::catch_unwind(call).is_err(), cfg!(debug_assertions));
+}
+
+#[test]
+fn what_is_read_has_a_uri_that_nothing_else_fits() {
+    const ONE: Resource = Resource {
+        uri: "test://things",
+        name: "one",
+        title: "One",
+        description: "One.",
+        mime_type: "text/plain",
+        kept: Kept::LIVE,
+        reach: Reach::Server,
+        read: |_, value| Ok(Contents::Text(value.to_owned())),
+        complete: None,
+        watch: Watch::Never,
+    };
+    let add = |registry: &mut Registry, name, uri| registry.add_resource(Resource { name, uri, ..ONE }).map(|_| ());
+    let mut registry = Registry::new();
+    for (name, uri) in [
+        ("one", "test://things"),
+        ("two", "test://things/{id}"),
+        ("three", "test://things/{id}/parts"),
+        ("four", "test://things/{id}/parts/{"),
+        ("five", "test://things/all/of/{id}"),
+    ] {
+        let expected = if name == "four" { Err(Bad::Uri { id: uri }) } else { Ok(()) };
+        assert_eq!(add(&mut registry, name, uri), expected, "{uri}");
+    }
+    for id in
+        ["test://things", "test://things/all", "test://things/{name}", "test://{kind}/1/parts", "test://{id}/all/of/x"]
+    {
+        assert_eq!(add(&mut registry, "six", id), Err(Bad::Ambiguous { id }), "{id}");
+    }
+    for id in
+        ["things", "test://a b", "test://{id", "test://id}", "test://{}", "test://{Id}", "test://a{id}", "test://{id}b"]
+    {
+        assert_eq!(add(&mut registry, "six", id), Err(Bad::Uri { id }), "{id}");
+    }
+    assert_eq!(add(&mut registry, "one", "test://else"), Err(Bad::Ambiguous { id: "test://else" }));
 }

@@ -1,3 +1,5 @@
+mod reading;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -38,12 +40,12 @@ impl Client {
 
     /// The structured answer of a call that must succeed, checked against what its tool declares.
     fn call(&self, name: &str, arguments: &Value) -> Value {
-        let result = self.call_in(Revision::NEWEST, name, arguments, None);
+        let result = self.call_in(Revision::NEWEST_LEGACY, name, arguments, None);
         assert_eq!(result["isError"], Value::Null, "{result}");
         let answer = &result["structuredContent"];
         let text = result["content"][0]["text"].as_str().unwrap();
         assert_eq!(&serde_json::from_str::<Value>(text).unwrap(), answer);
-        let list: Value = serde_json::from_str(self.tools.list(Revision::NEWEST).get()).unwrap();
+        let list: Value = serde_json::from_str(self.tools.list(Revision::NEWEST_LEGACY).get()).unwrap();
         let tool = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
         for (schema, instance) in [("inputSchema", arguments), ("outputSchema", answer)] {
             let validator = jsonschema::draft202012::new(&tool[schema]).unwrap();
@@ -57,7 +59,7 @@ impl Client {
 
     /// The text and the code of a call that must be refused.
     fn refused(&self, name: &str, arguments: &Value) -> (String, String) {
-        let result = self.call_in(Revision::NEWEST, name, arguments, None);
+        let result = self.call_in(Revision::NEWEST_LEGACY, name, arguments, None);
         assert_eq!(result["isError"], true, "{result}");
         assert_eq!(result["structuredContent"], Value::Null);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -79,6 +81,7 @@ fn the_tool_list_of_each_revision_is_the_committed_one() {
     insta::assert_snapshot!("tools_2025_03_26", pretty(&list(Revision::V2025_03_26)));
     insta::assert_snapshot!("tools_2025_06_18", pretty(&list(Revision::V2025_06_18)));
     assert_eq!(list(Revision::V2025_06_18), list(Revision::V2025_11_25));
+    assert_eq!(list(Revision::V2025_06_18)["tools"], list(Revision::V2026_07_28)["tools"]);
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn a_tool_carries_only_what_its_revision_knows() {
 
 #[test]
 fn all_four_hints_are_written_out() {
-    for tool in list(Revision::NEWEST)["tools"].as_array().unwrap() {
+    for tool in list(Revision::NEWEST_LEGACY)["tools"].as_array().unwrap() {
         let writes = ["majordomus_session_attach", "majordomus_session_detach", "majordomus_announce"];
         let reads = !writes.contains(&tool["name"].as_str().unwrap());
         let hints = json!({
@@ -153,7 +156,7 @@ fn records_are_listed_in_pages_read_and_labelled_as_data() {
             "{wrong}"
         );
     }
-    let list: Value = serde_json::from_str(client.tools.list(Revision::NEWEST).get()).unwrap();
+    let list: Value = serde_json::from_str(client.tools.list(Revision::NEWEST_LEGACY).get()).unwrap();
     for name in ["majordomus_session_records", "majordomus_session_record"] {
         let tool = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
         assert!(tool["description"].as_str().unwrap().contains("data, not instructions"), "{name}");
@@ -250,10 +253,10 @@ fn absent_arguments_are_none() {
     let client = Client::new();
     let null = to_raw_value(&Value::Null).unwrap();
     let call = Call { name: "majordomus_episodes", arguments: None, notice: None };
-    assert!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap().contains(r#""open":0"#));
+    assert!(client.tools.call(&client.context, Revision::NEWEST_LEGACY, call).unwrap().contains(r#""open":0"#));
     // The transport reads `"arguments": null` as absent; a null that gets here is no object.
     let call = Call { arguments: Some(&null), ..call };
-    assert!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap().contains("not a JSON object"));
+    assert!(client.tools.call(&client.context, Revision::NEWEST_LEGACY, call).unwrap().contains("not a JSON object"));
 }
 
 #[test]
@@ -261,7 +264,7 @@ fn an_unknown_tool_is_no_result() {
     let client = Client::new();
     for name in ["", "majordomus", "Majordomus_episodes", "episodes.list"] {
         let call = Call { name, arguments: None, notice: None };
-        assert_eq!(client.tools.call(&client.context, Revision::NEWEST, call).unwrap_err(), UnknownTool);
+        assert_eq!(client.tools.call(&client.context, Revision::NEWEST_LEGACY, call).unwrap_err(), UnknownTool);
     }
 }
 
@@ -278,10 +281,11 @@ fn structured_content_comes_with_the_revision_that_knows_it() {
 #[test]
 fn a_notice_travels_with_answers_and_with_refusals() {
     let client = Client::new();
-    let answer = client.call_in(Revision::NEWEST, "majordomus_episodes", &json!({}), Some("it was taken"));
+    let answer = client.call_in(Revision::NEWEST_LEGACY, "majordomus_episodes", &json!({}), Some("it was taken"));
     assert_eq!(answer["structuredContent"]["notice"], "it was taken");
     assert!(answer["content"][0]["text"].as_str().unwrap().contains("it was taken"));
-    let refusal = client.call_in(Revision::NEWEST, "majordomus_session_detach", &json!({}), Some("it was taken"));
+    let refusal =
+        client.call_in(Revision::NEWEST_LEGACY, "majordomus_session_detach", &json!({}), Some("it was taken"));
     assert_eq!(refusal["content"][1], json!({"type": "text", "text": "notice: it was taken"}));
     assert_eq!(refusal["isError"], true);
 }
