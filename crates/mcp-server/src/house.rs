@@ -155,6 +155,12 @@ impl House {
         let host = Host::new(HostOptions::new(shared.clone(), instance.clone(), id));
         let inner = Inner { shared, recorder, allowed, shares, diagnostics, on_stopped, instance, host, doors, ending };
         let house = Self { inner: Arc::new(inner) };
+        let shared = Arc::downgrade(house.shared());
+        house.shared().on_inherit(Box::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                Self::adopt(&shared);
+            }
+        }));
         let weak = Arc::downgrade(&house.inner);
         house.inner.host.on_stop(move |stream| Self::stop(&weak, &stream));
         Ok(house)
@@ -258,7 +264,7 @@ impl House {
                         (house.inner.diagnostics)(&trouble);
                     }
                 }
-                house.adopt(store);
+                Self::adopt(house.shared());
                 drop(house);
                 thread::sleep(std::mem::replace(&mut pause, HOUSEKEEPING));
                 let Some(inner) = weak.upgrade() else { return };
@@ -360,15 +366,13 @@ impl House {
         !self.inner.host.is_empty() || self.has_callers()
     }
 
-    /// Takes over what waits for its client, so that whoever comes back finds it: before anybody is answered.
+    /// Takes over what waits for its client, so that whoever comes back finds it: before anybody is answered who needs it.
     pub fn adopt_all(&self) {
-        if let Some(recorder) = &self.inner.recorder {
-            self.adopt(recorder.store());
-        }
+        self.shared().inherit();
     }
 
-    fn adopt(&self, store: &Store) {
-        let shared = self.shared();
+    fn adopt(shared: &Shared) {
+        let Some(store) = &shared.records else { return };
         for (key, open) in store.adoptable().unwrap_or_default() {
             if matches!(open.silence, Silence::Waiting(_)) {
                 shared.handles.restore(&key, &open.log.handles);

@@ -12,8 +12,11 @@
 mod accept;
 mod bind;
 mod docs;
+mod events;
 mod guard;
+mod marks;
 mod mcp;
+mod modern;
 mod pace;
 mod rest;
 mod router;
@@ -33,7 +36,7 @@ use std::time::Duration;
 
 use majordomus_capability::context::Standing;
 use majordomus_capability::project::mcp::Tools;
-use majordomus_capability::{Shared, project};
+use majordomus_capability::{Context, Shared, project};
 use majordomus_episodes_core::HANDLE_IDLE;
 use majordomus_episodes_core::clock::{Clock, SystemClock};
 use majordomus_episodes_core::peers::{PeerInfo, Transport};
@@ -47,6 +50,7 @@ pub use whose::Callers;
 
 use crate::protocol::{Handed, Session};
 use guard::Proof;
+use marks::Marks;
 use pace::Pace;
 use sessions::{Live, Sessions};
 
@@ -171,6 +175,8 @@ struct Server {
     openapi: OnceLock<String>,
     /// Room for calls that wait for a disk.
     waiting: Arc<Semaphore>,
+    /// What is watched, for all who do.
+    marks: Marks,
     /// How many requests are being answered.
     running: AtomicUsize,
     /// Becomes true when the server is to end.
@@ -178,6 +184,12 @@ struct Server {
 }
 
 impl Server {
+    /// The mark of what a URI names, as of a moment ago.
+    fn mark(&self, uri: &str) -> Option<u64> {
+        let look = || self.tools.mark(&Context::without_peer(self.shared.clone(), None), uri);
+        self.marks.get(uri, self.now(), look)
+    }
+
     /// Goes on with sessions that another process has left.
     fn go_on(&self, sessions: &[Handed]) {
         for handed in sessions {
@@ -205,6 +217,7 @@ impl Server {
             port: bound.port(),
             openapi: OnceLock::new(),
             running: AtomicUsize::new(0),
+            marks: Marks::default(),
             stopping: watch::Sender::new(false),
             shared,
             tools,

@@ -1,19 +1,25 @@
 //! One session of the Model Context Protocol: the bytes of a line in, the bytes to write out.
 //!
-//! JSON-RPC 2.0 and the four revisions that begin with `initialize`. Nothing here reads or writes a stream, so a session
+//! JSON-RPC 2.0, the four revisions that begin with `initialize`, and the one in which every request is complete in itself,
+//! mixed as a client likes. To the latter a session is only what carries it. Nothing here reads or writes a stream, so a session
 //! can be run in a test, and `capture status` runs one to see whether attaching works.
 
+pub(crate) mod answers;
 mod frame;
 mod initialize;
+mod method;
+pub(crate) mod modern;
 mod reply;
 mod returning;
+pub(crate) mod watching;
 
 use std::borrow::Cow;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use majordomus_capability::project::mcp::{Call, Revision, Tools};
+use majordomus_capability::handles::Carried;
+use majordomus_capability::project::mcp::{Era, Revision, Tools};
 use majordomus_capability::{Context, Refusal, Shared};
 use majordomus_episodes_core::board::Touch;
 use majordomus_episodes_core::peers::{Peer, Transport};
@@ -21,11 +27,14 @@ use majordomus_records::caller::Caller;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(crate) use modern::Modern;
 pub use returning::Handed;
+use watching::Watching;
 
 pub use frame::BATCH_MAX;
-pub(crate) use frame::{Called, Era, Frame, Line, Request, read};
-pub(crate) use reply::{Failure, Fault, error, error_without_id};
+pub(crate) use frame::{Frame, Line, Request, params, read, string};
+pub(crate) use method::Method;
+pub(crate) use reply::{Failure, Fault, error, error_without_id, result};
 
 /// What a line was, for whoever counts or reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +64,10 @@ pub struct Session {
     given_up: AtomicBool,
     /// How many of the next messages an earlier server has had already: they are no evidence.
     replays: AtomicUsize,
+    /// Whose requests, complete in themselves, came over it; made with the first of them.
+    carried: OnceLock<Arc<Carried>>,
+    /// What the client wants to be told; made with the first wish.
+    watching: OnceLock<Box<Watching>>,
 }
 
 impl Session {
@@ -64,7 +77,17 @@ impl Session {
         let peer = shared.peers.attach(transport);
         let context = Context::of_peer(shared, peer.clone());
         let (notice, given_up, replays) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
-        Self { tools, context, peer, revision: None, notice, given_up, replays }
+        Self {
+            tools,
+            context,
+            peer,
+            revision: None,
+            notice,
+            given_up,
+            replays,
+            carried: OnceLock::new(),
+            watching: OnceLock::new(),
+        }
     }
 
     /// Makes the session one whose connection a later server would know again: by what is kept of its id.
@@ -96,7 +119,8 @@ impl Session {
     /// Handles one line, with or without its newline, and appends what there is to answer, a newline included.
     ///
     /// A request is answered once. Notifications and responses are not answered, whatever is wrong with them. Every message
-    /// is evidence of the client at work, valid or not.
+    /// is evidence of the client at work, valid or not, but for requests that are complete in themselves: those say whose
+    /// evidence they are.
     pub fn handle(&mut self, line: &[u8], out: &mut Vec<u8>) -> Handled {
         let read = frame::read(line, self.has_batches());
         let Line::One(Frame::Request(request)) = &read else { return self.answer(read, out) };
@@ -119,10 +143,11 @@ impl Session {
 
     /// Answers what was read of one line, like [`handle`](Self::handle), in a session that has begun already.
     pub(crate) fn answer(&self, line: Line<'_>, out: &mut Vec<u8>) -> Handled {
-        if matches!(line, Line::Blank) {
-            return Handled::Blank;
+        match &line {
+            Line::Blank => return Handled::Blank,
+            Line::One(Frame::Request(request)) if request.era() == Era::Modern => {}
+            Line::Broken | Line::One(_) | Line::Batch(_) | Line::TooMany(_) => self.touch(),
         }
-        self.touch();
         let before = out.len();
         let handled = match line {
             Line::Blank => Handled::Blank,
@@ -168,6 +193,29 @@ impl Session {
         }
         self.context.shared.peers.detach(&self.peer);
         self.context.shared.board.detach(&self.peer);
+        if let Some(watching) = self.watching.get() {
+            watching.end();
+        }
+        if let Some(carried) = self.carried.get() {
+            carried.end();
+        }
+    }
+
+    /// What carries the requests that are complete in themselves. A connection over which nothing else comes is nobody.
+    fn carried(&self) -> &Arc<Carried> {
+        self.carried.get_or_init(|| {
+            if self.revision.is_none() {
+                self.context.shared.peers.set_hidden(&self.peer, true);
+            }
+            Arc::default()
+        })
+    }
+
+    /// Is somebody, by its opening.
+    fn come_forward(&self) {
+        if self.carried.get().is_some() {
+            self.context.shared.peers.set_hidden(&self.peer, false);
+        }
     }
 
     /// Whether several messages may come as one array.
@@ -177,10 +225,9 @@ impl Session {
 
     /// Whether answering may take a disk, so that it must not be done where others would wait for it.
     pub(crate) fn may_wait(&self, line: &Line<'_>) -> bool {
-        let waits = |frame: &Frame<'_>| {
-            let Frame::Request(request) = frame else { return false };
-            let Some(Called { name: Some(name), arguments, .. }) = request.called() else { return false };
-            self.tools.may_wait(name, arguments.map_or("", RawValue::get))
+        let waits = |frame: &Frame<'_>| match frame {
+            Frame::Request(request) => answers::may_wait(&self.tools, request),
+            Frame::Notification { .. } | Frame::Response | Frame::Invalid { .. } => false,
         };
         match line {
             Line::Blank | Line::Broken | Line::TooMany(_) => false,
@@ -193,7 +240,7 @@ impl Session {
     /// tool, else an error.
     pub(crate) fn refuse(&self, request: &Request<'_>, refusal: &Refusal, out: &mut Vec<u8>) {
         match self.revision.filter(|_| request.method == "tools/call") {
-            Some(_) => reply::result(out, request.id, &self.tools.refuse(refusal)),
+            Some(revision) => reply::result(out, request.id, &self.tools.refuse(revision, refusal)),
             None => reply::error(out, request.id, &Failure::new(Fault::Internal, refusal.to_string())),
         }
     }
@@ -261,7 +308,17 @@ impl Session {
 
     fn frame(&self, frame: Frame<'_>, alone: bool, out: &mut Vec<u8>) {
         match frame {
-            Frame::Notification { .. } | Frame::Response => {}
+            Frame::Notification { cancels: Some(id) } => {
+                if let Some(watching) = self.watching.get() {
+                    watching.cancel(id);
+                }
+            }
+            Frame::Notification { cancels: None } | Frame::Response => {}
+            // It is answered once its stream has ended.
+            Frame::Request(request) if alone && is_listen(&request) => match self.listen(&request) {
+                Ok(acknowledgement) => out.extend_from_slice(acknowledgement.as_bytes()),
+                Err(failure) => reply::error(out, request.id, &failure),
+            },
             Frame::Invalid { id: Some(id), why } => reply::error(out, id, &Failure::new(Fault::InvalidRequest, why)),
             Frame::Invalid { id: None, why } => self.complain(Fault::InvalidRequest, why, out),
             Frame::Request(request) => match self.request(&request, alone) {
@@ -277,57 +334,113 @@ impl Session {
     }
 
     fn request(&self, request: &Request<'_>, alone: bool) -> Result<Cow<'_, str>, Failure> {
-        if request.era() == Era::Modern && request.method != "server/discover" {
-            return Err(Failure::new(Fault::InvalidRequest, LEGACY_ONLY));
+        if request.era() == Era::Modern {
+            return if alone { self.modern(request) } else { Err(not_in_a_batch()) };
         }
-        match (request.method.as_ref(), self.revision) {
-            ("initialize", _) if alone => {
+        let method = Method::named(Era::Legacy, &request.method);
+        match (method, self.revision) {
+            (Some(Method::Initialize), _) if alone => {
                 Err(Failure::new(Fault::InvalidRequest, "this session has begun; initialize begins another one"))
             }
-            ("initialize", _) => Err(Failure::new(Fault::InvalidRequest, "initialize cannot be part of a batch")),
-            ("ping", _) => Ok(Cow::Borrowed("{}")),
-            // A client of a later era probes with it and falls back to initialize on the same process.
-            ("server/discover", _) => Err(unknown_method()),
+            (Some(Method::Initialize), _) => Err(not_in_a_batch()),
+            (Some(Method::Ping), _) => Ok(Cow::Borrowed("{}")),
+            // A client of the later era that probes without saying which is no such client.
+            (None, None) if request.method == "server/discover" => Err(unknown_method()),
             (_, None) => {
                 Err(Failure::new(Fault::InvalidParams, "send initialize first; until then only ping is answered"))
             }
-            ("tools/list", Some(revision)) => {
-                let params: ListParams<'_> = params(request.params)?;
-                if params.cursor.is_some() {
-                    let message = "tools/list has one page and gives no cursor; leave it out";
-                    return Err(Failure::new(Fault::InvalidParams, message));
+            (Some(Method::Subscribe), Some(revision)) => self.subscribe(revision, request),
+            (Some(Method::Unsubscribe), Some(_)) => {
+                let uri = answers::uri_of(request).ok_or_else(|| no_uri(request))?;
+                if let Some(watching) = self.watching.get() {
+                    watching.unsubscribe(&uri);
                 }
-                Ok(Cow::Borrowed(self.tools.list(revision).get()))
+                Ok(Cow::Borrowed("{}"))
             }
-            ("tools/call", Some(revision)) => self.call(revision, request).map(Cow::Owned),
-            (_, Some(_)) => Err(unknown_method()),
+            (Some(Method::CallTool), Some(revision)) => self.with_notice(|notice| {
+                answers::answer(&self.tools, &self.context, revision, (Method::CallTool, request), notice)
+            }),
+            (Some(method), Some(revision)) => {
+                answers::answer(&self.tools, &self.context, revision, (method, request), None)
+            }
+            (None, Some(_)) => Err(unknown_method()),
         }
     }
 
-    fn call(&self, revision: Revision, request: &Request<'_>) -> Result<String, Failure> {
-        let called = request.called().ok_or_else(bad_params)?;
-        let Some(name) = &called.name else {
-            return Err(Failure::new(Fault::InvalidParams, "tools/call needs the name of a tool"));
-        };
-        // Told with this result, or with the next one where there is no tool of that name.
-        let notice = mem::take(&mut *self.notice());
-        let call = Call { name, arguments: called.arguments, notice: notice.as_deref() };
-        let named = called.meta.and_then(|meta| Caller::named_by(self.context.client.as_deref(), meta));
-        let context = match named {
-            // One process of such a client has several conversations, and says with each call in which it is.
-            Some(caller) => Cow::Owned(self.context.clone().called_by(caller)),
-            None => Cow::Borrowed(&self.context),
-        };
-        match self.tools.call(&context, revision, call) {
-            Ok(result) => Ok(result),
-            Err(unknown) => {
-                if notice.is_some() {
-                    *self.notice() = notice;
-                }
-                let names = self.tools.names().collect::<Vec<_>>().join(", ");
-                Err(Failure::new(Fault::InvalidParams, format!("{unknown}; the tools are {names}")))
-            }
+    /// Answers a request that is complete in itself: this session only carries it.
+    fn modern(&self, request: &Request<'_>) -> Result<Cow<'_, str>, Failure> {
+        let modern = Modern::read(request)?;
+        let revision = modern.revision()?;
+        let mut context = modern.context(self.context.shared.clone(), self.context.caller.as_ref());
+        context.carried = Some(self.carried().clone());
+        modern::answer(&self.tools, &context, revision, request)
+    }
+
+    fn subscribe(&self, revision: Revision, request: &Request<'_>) -> Result<Cow<'_, str>, Failure> {
+        let uri = answers::uri_of(request).ok_or_else(|| no_uri(request))?;
+        let unknown = || answers::nothing_at(revision, &uri, "there is nothing to read at this URI");
+        let mark = self.mark(&uri).ok_or_else(unknown)?;
+        self.watching.get_or_init(Box::default).subscribe(&uri, mark)?;
+        Ok(Cow::Borrowed("{}"))
+    }
+
+    /// Goes on with a subscription that another process has left.
+    fn watch(&self, uri: &str) {
+        if let Some(mark) = self.mark(uri) {
+            // One that is one too many was so there too.
+            let _ = self.watching.get_or_init(Box::default).subscribe(uri, mark);
         }
+    }
+
+    /// Opens a stream, and returns what it is told first.
+    fn listen(&self, request: &Request<'_>) -> Result<String, Failure> {
+        let modern = Modern::read(request)?;
+        let revision = modern.revision()?;
+        let mut context = modern.context(self.context.shared.clone(), None);
+        context.carried = Some(self.carried().clone());
+        let stream = modern::listen(&self.tools, &context, revision, request)?;
+        self.watching.get_or_init(Box::default).listen(stream)
+    }
+
+    /// What the session is told of changes since it was told last, a line each, by the marks as they are now; to be asked at
+    /// most once per [`watching::LOOK`].
+    pub(crate) fn news(&self, mark: &dyn Fn(&str) -> Option<u64>, out: &mut Vec<u8>) {
+        let news = self.watching.get().map(|watching| watching.news(mark));
+        for line in news.into_iter().flatten() {
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+    }
+
+    /// Whether there is anything that the session wants to be told of.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.watching.get().is_some_and(|watching| watching.is_active())
+    }
+
+    /// Ends the streams, and appends the answers to what opened them.
+    pub(crate) fn end_streams(&self, out: &mut Vec<u8>) {
+        for line in self.watching.get().map(|watching| watching.end()).into_iter().flatten() {
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+    }
+
+    /// What is watched is looked at by nobody: that is no evidence.
+    pub(crate) fn mark(&self, uri: &str) -> Option<u64> {
+        self.tools.mark(&Context::without_peer(self.context.shared.clone(), None), uri)
+    }
+
+    /// Answers with what the client has to be told, with this result, or with the next one where there is none.
+    fn with_notice<'a>(
+        &'a self,
+        answer: impl FnOnce(Option<&str>) -> Result<Cow<'a, str>, Failure>,
+    ) -> Result<Cow<'a, str>, Failure> {
+        let notice = mem::take(&mut *self.notice());
+        let result = answer(notice.as_deref());
+        if result.is_err() && notice.is_some() {
+            *self.notice() = notice;
+        }
+        result
     }
 }
 
@@ -337,19 +450,8 @@ impl Drop for Session {
     }
 }
 
-/// What a client of a later era is told: as a server would that has never heard of it, so that it begins with
-/// `initialize`.
-pub(crate) const LEGACY_ONLY: &str =
-    "this server speaks the revisions that begin with initialize; send initialize first";
-
-#[derive(Default, Deserialize)]
-struct ListParams<'a> {
-    #[serde(borrow)]
-    cursor: Option<&'a RawValue>,
-}
-
 /// Reads parameters, or says what they should be.
-fn params<'a, P: Default + Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<P, Failure> {
+fn params_of<'a, P: Default + Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<P, Failure> {
     frame::params(raw).ok_or_else(bad_params)
 }
 
@@ -357,7 +459,19 @@ fn bad_params() -> Failure {
     Failure::new(Fault::InvalidParams, "params is not an object with each member once")
 }
 
-fn unknown_method() -> Failure {
+fn is_listen(request: &Request<'_>) -> bool {
+    request.era() == Era::Modern && request.method == "subscriptions/listen"
+}
+
+fn no_uri(request: &Request<'_>) -> Failure {
+    Failure::new(Fault::InvalidParams, format!("{} needs a uri", request.method))
+}
+
+fn not_in_a_batch() -> Failure {
+    Failure::new(Fault::InvalidRequest, "this cannot be part of a batch; send it alone")
+}
+
+pub(crate) fn unknown_method() -> Failure {
     Failure::new(Fault::UnknownMethod, "this server has no such method")
 }
 

@@ -1,20 +1,18 @@
-//! `/mcp`: the streamable HTTP transport of the revisions that begin with `initialize`.
+//! `/mcp`: the streamable HTTP transport, of both eras at one endpoint.
 //!
 //! Each message is decided for itself, in the order of checks that the specification has, so that no status is ever sent
 //! after a stream has begun. Answers are plain JSON. A session is a peer without a hold; a stream that is open holds.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
-use majordomus_capability::project::mcp::Revision;
+use majordomus_capability::project::mcp::{Era, Revision};
 use majordomus_capability::{Code, Refusal};
 use majordomus_episodes_core::peers::Transport;
 use majordomus_records::state::carrier_of;
@@ -22,23 +20,24 @@ use tokio::sync::watch;
 
 use super::Server;
 use super::accept::Wire;
+use super::events::{self, EVENTS};
+use super::modern;
 use super::pace::Pace;
 use super::rest;
 use super::sessions::{self, Live};
 use super::socket::Socket;
-use crate::protocol::{self, Era, Failure, Fault, Frame, Handled, LEGACY_ONLY, Line, Session};
+use crate::protocol::watching::LOOK;
+use crate::protocol::{self, Failure, Fault, Frame, Handled, Line, Session};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The query parameter that names the checkout whose server is meant.
 const CHECKOUT: &str = "checkout";
 const METHODS: &str = "GET, POST, DELETE";
 const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream";
 
 /// A request that is not answered by a session.
-struct Refused {
+pub(super) struct Refused {
     status: StatusCode,
     failure: Failure,
     /// The id of the request, where it had one that could be read.
@@ -51,11 +50,23 @@ impl Refused {
         Self { status, failure: Failure::new(fault, message), id: None, revision: None }
     }
 
-    fn of(mut self, frame: &Line<'_>) -> Self {
-        if let Line::One(Frame::Request(request)) = frame {
-            self.id = Some(request.id.to_owned());
-        }
+    /// Refuses the request of that id.
+    pub(super) fn about_id(status: StatusCode, failure: Failure, id: &str) -> Self {
+        Self { status, failure, id: Some(id.to_owned()), revision: None }
+    }
+
+    /// Refuses a request.
+    pub(super) fn of_request(status: StatusCode, failure: Failure, request: &protocol::Request<'_>) -> Self {
+        Self::about_id(status, failure, request.id)
+    }
+
+    pub(super) fn about(mut self, request: &protocol::Request<'_>) -> Self {
+        self.id = Some(request.id.to_owned());
         self
+    }
+
+    fn of(self, frame: &Line<'_>) -> Self {
+        if let Line::One(Frame::Request(request)) = frame { self.about(request) } else { self }
     }
 }
 
@@ -77,7 +88,7 @@ impl IntoResponse for Refused {
     }
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Response {
+pub(super) fn json(status: StatusCode, body: Vec<u8>) -> Response {
     (status, [(CONTENT_TYPE, JSON)], body).into_response()
 }
 
@@ -101,10 +112,27 @@ async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refuse
     }
     let body = rest::body_of(server, &headers, true, body).await;
     let body = body.map_err(|(status, refusal)| Refused::new(status, Fault::InvalidRequest, refusal.to_string()))?;
-    // How an array is read is the session's to say, so it is looked up before it is needed.
-    let (id, now) = (headers.get(SESSION_ID), server.now());
+    let wire = wire.expect("every request comes over a wire");
+    let (line, now) = (protocol::read(&body, false), server.now());
+    if matches!(&line, Line::One(Frame::Request(request)) if is_modern(request, &headers)) {
+        let Line::One(Frame::Request(request)) = line else { unreachable!("it was one") };
+        return modern::answer(server, &headers, &wire.pace, request, &body, now).await;
+    }
+    if is_modern_header(&headers) {
+        match &line {
+            Line::One(Frame::Notification { .. }) => return Ok(StatusCode::ACCEPTED.into_response()),
+            Line::One(Frame::Response) => {
+                let message = "this server asks nothing, so nothing answers it";
+                return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, message));
+            }
+            Line::Blank | Line::Broken | Line::One(_) | Line::Batch(_) | Line::TooMany(_) => {}
+        }
+    }
+    let id = headers.get(SESSION_ID);
     let live = id.and_then(|id| sessions::read_id(id.as_bytes())).and_then(|id| server.sessions.heard(&id, now));
-    let line = protocol::read(&body, live.as_ref().is_some_and(|live| live.session.has_batches()));
+    // How an array is read is the session's to say.
+    let batches = live.as_ref().is_some_and(|live| live.session.has_batches());
+    let line = if batches && matches!(line, Line::Batch(_)) { protocol::read(&body, true) } else { line };
     if let Some(refused) = no_message(&line) {
         if let Some(live) = &live {
             live.session.touch();
@@ -112,15 +140,11 @@ async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refuse
         let revision = live.as_ref().and_then(|live| live.session.revision());
         return Err(Refused { revision, ..refused });
     }
-    if is_modern(&line) {
-        return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, LEGACY_ONLY).of(&line));
-    }
     if matches!(&line, Line::One(Frame::Request(request)) if request.method == "initialize") {
-        let wire = wire.expect("every request comes over a wire");
         return begin(server, &wire.pace, &line, now);
     }
-    if is_modern_header(&headers) {
-        let message = "MCP-Protocol-Version names no revision that this server speaks";
+    if !is_legacy_header(&headers) {
+        let message = "MCP-Protocol-Version names no revision in which this message can be sent";
         return Err(Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, message).of(&line));
     }
     let live = live.ok_or_else(|| no_session(id.is_some()).of(&line))?;
@@ -169,8 +193,9 @@ fn no_message(line: &Line<'_>) -> Option<Refused> {
     }
 }
 
-fn is_modern(line: &Line<'_>) -> bool {
-    matches!(line, Line::One(Frame::Request(request)) if request.era() == Era::Modern)
+/// Whether a request is complete in itself, by what it says or by its header; what begins a session is not.
+fn is_modern(request: &protocol::Request<'_>, headers: &HeaderMap) -> bool {
+    request.era() == Era::Modern || (request.method != "initialize" && is_modern_header(headers))
 }
 
 fn no_session(was_named: bool) -> Refused {
@@ -183,7 +208,7 @@ fn no_session(was_named: bool) -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, Fault::InvalidRequest, message)
 }
 
-fn unavailable(refusal: &Refusal) -> Refused {
+pub(super) fn unavailable(refusal: &Refusal) -> Refused {
     Refused::new(StatusCode::SERVICE_UNAVAILABLE, Fault::Internal, refusal.to_string())
 }
 
@@ -299,7 +324,7 @@ pub(super) async fn head() -> Response {
 }
 
 fn listen(server: &Arc<Server>, headers: &HeaderMap, socket: Option<Socket>) -> Result<Response, Refused> {
-    let Some(id) = headers.get(SESSION_ID).filter(|_| !is_modern_header(headers)) else { return Err(no_stream()) };
+    let Some(id) = headers.get(SESSION_ID).filter(|_| is_legacy_header(headers)) else { return Err(no_stream()) };
     if !accepts(headers, EVENTS) {
         return Err(not_acceptable(EVENTS));
     }
@@ -310,17 +335,22 @@ fn listen(server: &Arc<Server>, headers: &HeaderMap, socket: Option<Socket>) -> 
         let what = format!("this session has {} streams already", server.limits.streams);
         unavailable(&Refusal::new(Code::Unavailable, what).hint("close one of them"))
     })?;
-    let body = Body::from_stream(stream::unfold(stream, Stream::next));
-    let mut response = (StatusCode::OK, [(CONTENT_TYPE, EVENTS)], body).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert(BUFFERING, HeaderValue::from_static("no"));
-    Ok(response)
+    Ok(events::answer(stream))
 }
 
-/// Whether a request says that it belongs to a revision that has no sessions.
+/// Whether the header names a revision that has no sessions.
 fn is_modern_header(headers: &HeaderMap) -> bool {
-    headers.get(PROTOCOL_VERSION).is_some_and(|version| version.to_str().ok().and_then(Revision::named).is_none())
+    names_revision(headers, Era::Modern).unwrap_or(false)
+}
+
+/// Whether the header names one that has them; who does not say does.
+fn is_legacy_header(headers: &HeaderMap) -> bool {
+    names_revision(headers, Era::Legacy).unwrap_or(true)
+}
+
+fn names_revision(headers: &HeaderMap, era: Era) -> Option<bool> {
+    let named = |version: &HeaderValue| version.to_str().ok().and_then(|version| Revision::named(era, version));
+    headers.get(PROTOCOL_VERSION).map(|version| named(version).is_some())
 }
 
 fn no_stream() -> Refused {
@@ -337,6 +367,9 @@ struct Stream {
     /// Where the client is seen to go.
     socket: Option<Socket>,
     began: bool,
+    /// Whether it is the one of its session on which changes are told.
+    tells: bool,
+    beat_at: Instant,
 }
 
 impl Stream {
@@ -347,14 +380,42 @@ impl Stream {
             live.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| (open < most).then_some(open + 1));
         count.ok()?;
         server.shared.board.hold(live.session.peer());
-        let stopping = server.stopping.subscribe();
-        Some(Self { server: server.clone(), id, live, stopping, socket, began: false })
+        let (server, stopping) = (server.clone(), server.stopping.subscribe());
+        Some(Self { server, id, live, stopping, socket, began: false, tells: false, beat_at: Instant::now() })
     }
 
-    /// The next bytes: the first at once, so that the client knows that it is connected.
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
-        if std::mem::replace(&mut self.began, true) {
-            let beat = self.server.limits.stream_beat;
+    /// Whether something is to be told here, and on no other stream of the session.
+    fn is_to_tell(&mut self) -> bool {
+        if !self.live.session.is_watching() {
+            return false;
+        }
+        self.tells = self.tells || !self.live.told.swap(true, Ordering::AcqRel);
+        self.tells
+    }
+
+    /// Looks for changes where nobody waits for the disk.
+    async fn look(&self) -> Option<String> {
+        let (server, live) = (self.server.clone(), self.live.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut news = Vec::new();
+            live.session.news(&|uri| server.mark(uri), &mut news);
+            String::from_utf8(news).expect("JSON is written in UTF-8")
+        });
+        let news = looked.await.ok()?;
+        (!news.is_empty()).then(|| news.lines().map(events::message).collect())
+    }
+}
+
+impl events::Source for Stream {
+    /// The next words: the first at once, so that the client knows that it is connected.
+    async fn next(&mut self) -> Option<String> {
+        if !std::mem::replace(&mut self.began, true) {
+            return Some(events::BEAT.into());
+        }
+        let beat = self.server.limits.stream_beat;
+        loop {
+            let tells = self.is_to_tell();
+            let rest = beat.saturating_sub(self.beat_at.elapsed());
             let hung_up = async {
                 match &self.socket {
                     Some(socket) => socket.hung_up().await,
@@ -365,13 +426,17 @@ impl Stream {
                 () = hung_up => return None,
                 () = self.live.over.notified() => return None,
                 _ = self.stopping.wait_for(|stop| *stop) => return None,
-                () = tokio::time::sleep(beat) => {}
+                () = tokio::time::sleep(rest.min(LOOK)) => {}
             }
             if self.live.is_over() {
                 return None;
             }
+            let news = if tells { self.look().await } else { None };
+            if news.is_some() || self.beat_at.elapsed() >= beat {
+                self.beat_at = Instant::now();
+                return Some(news.unwrap_or_else(|| events::BEAT.into()));
+            }
         }
-        Some((Ok(Bytes::from_static(b": open\n\n")), self))
     }
 }
 
@@ -379,6 +444,9 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // Until now its client was there, so its silence begins now.
         self.server.sessions.heard(&self.id, self.server.now());
+        if self.tells {
+            self.live.told.store(false, Ordering::Release);
+        }
         self.live.streams.fetch_sub(1, Ordering::AcqRel);
         self.server.shared.board.release(self.live.session.peer());
     }
@@ -389,7 +457,7 @@ pub(super) async fn delete(State(server): State<Arc<Server>>, uri: Uri, headers:
     if let Err(refused) = is_meant(&server, &uri).and_then(|()| may_change(&server, &headers)) {
         return refused.into_response();
     }
-    if is_modern_header(&headers) {
+    if !is_legacy_header(&headers) {
         return no_stream().into_response();
     }
     let Some(id) = headers.get(SESSION_ID) else { return no_session(false).into_response() };

@@ -21,6 +21,8 @@ pub(super) struct Live {
     pub(super) pace: Arc<Pace>,
     /// How many streams the client has open.
     pub(super) streams: AtomicU32,
+    /// Whether one of them is the one on which changes are told.
+    pub(super) told: AtomicBool,
     /// What runs, and the word by which its client calls it off; made when the first call has to wait.
     cancels: Mutex<Vec<(Box<str>, Arc<Notify>)>>,
     /// Tells the session's streams that it is over.
@@ -31,7 +33,8 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn new(session: Session, pace: Arc<Pace>) -> Arc<Self> {
         let (streams, cancels, over) = (AtomicU32::new(0), Mutex::default(), Notify::new());
-        Arc::new(Self { session, pace, streams, cancels, over, ended: AtomicBool::new(false) })
+        let (told, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { session, pace, streams, told, cancels, over, ended })
     }
 
     /// Notes that the request of that id runs; it does until what is returned is dropped.

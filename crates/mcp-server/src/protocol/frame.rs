@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 
+use majordomus_capability::project::mcp::Era;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
@@ -51,6 +52,8 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Option<&'a RawValue>,
     /// The parameters of a `tools/call`, once somebody has asked for them.
     called: OnceCell<Option<Called<'a>>>,
+    /// What it says of itself, once somebody has asked.
+    meta: OnceCell<Option<Meta<'a>>>,
 }
 
 /// What a `tools/call` calls.
@@ -61,6 +64,21 @@ pub(crate) struct Called<'a> {
     pub(crate) arguments: Option<&'a RawValue>,
     /// What the client says besides, of this call alone.
     pub(crate) meta: Option<&'a RawValue>,
+}
+
+/// What a request that is complete in itself says of itself, unread.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Meta<'a> {
+    /// The revision; without it the request is none of those.
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub(crate) version: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
+    pub(crate) client: Option<&'a RawValue>,
+    /// The handle that names its caller.
+    #[serde(borrow, rename = "dev.majordomus/episode-handle")]
+    pub(crate) handle: Option<&'a RawValue>,
 }
 
 /// Reads a line; the elements of an array only where `batches`, because elsewhere it is refused as a whole.
@@ -186,16 +204,7 @@ fn object(text: &str) -> Option<Frame<'_>> {
         return invalid("the method is not a string");
     };
     let params = envelope.params.filter(|params| params.get() != "null");
-    Some(Frame::Request(Request { id, method, params, called: OnceCell::new() }))
-}
-
-/// What revision a message belongs to; decided for each alone, because one client may speak both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Era {
-    /// One that begins with `initialize`.
-    Legacy,
-    /// A later one, in which every request is complete in itself.
-    Modern,
+    Some(Frame::Request(Request { id, method, params, called: OnceCell::new(), meta: OnceCell::new() }))
 }
 
 /// The member of `_meta` that makes a request a modern one.
@@ -221,23 +230,25 @@ impl<'a> Request<'a> {
         self.called.get_or_init(|| if self.method == "tools/call" { read() } else { None }).as_ref()
     }
 
-    /// The era that the request itself belongs to, whatever came before it.
+    /// The era that the request itself belongs to, whatever came before it: one client may speak both.
     pub(crate) fn era(&self) -> Era {
+        if self.meta().is_some() { Era::Modern } else { Era::Legacy }
+    }
+
+    /// What it says of itself, if it is complete in itself; read once.
+    pub(crate) fn meta(&self) -> Option<&Meta<'a>> {
         #[derive(Deserialize)]
         struct Params<'a> {
             #[serde(borrow, rename = "_meta")]
             meta: Option<Meta<'a>>,
         }
-        #[derive(Deserialize)]
-        struct Meta<'a> {
-            #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-            version: Option<&'a RawValue>,
-        }
-        // The name in it could also be written with escapes; who does that is no client that wants to be understood.
-        let named = self.params.map(RawValue::get).filter(|params| params.contains(VERSION_META));
-        let params = named.and_then(|params| serde_json::from_str::<Params<'_>>(params).ok());
-        let version = params.and_then(|params| params.meta).and_then(|meta| meta.version);
-        if version.is_some() { Era::Modern } else { Era::Legacy }
+        let read = || {
+            // The name in it could also be written with escapes; who does that is no client that wants to be understood.
+            let text = self.params.map(RawValue::get).filter(|params| params.contains(VERSION_META))?;
+            let params: Params<'a> = serde_json::from_str(text).ok()?;
+            params.meta.filter(|meta| meta.version.is_some())
+        };
+        self.meta.get_or_init(read).as_ref()
     }
 }
 

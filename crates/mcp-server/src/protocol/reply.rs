@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use majordomus_capability::project::mcp::Revision;
+use serde_json::Value;
 
-/// Error codes of JSON-RPC 2.0; majordomus has none of its own.
+/// Error codes of JSON-RPC 2.0 and of the protocol; majordomus has none of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Parse,
@@ -13,6 +14,14 @@ pub(crate) enum Fault {
     InvalidParams,
     /// Also for what cannot be done now: there is no code for that.
     Internal,
+    /// Nothing is there to be read, as sessions are told it.
+    NoResource,
+    /// A header does not say what the message says.
+    HeaderMismatch,
+    /// The client does not declare what the tool needs of it.
+    MissingCapability,
+    /// A revision that is not spoken, of those that are complete in themselves.
+    UnsupportedVersion,
 }
 
 impl Fault {
@@ -23,6 +32,10 @@ impl Fault {
             Self::UnknownMethod => "-32601",
             Self::InvalidParams => "-32602",
             Self::Internal => "-32603",
+            Self::NoResource => "-32002",
+            Self::HeaderMismatch => "-32020",
+            Self::MissingCapability => "-32021",
+            Self::UnsupportedVersion => "-32022",
         }
     }
 }
@@ -32,11 +45,17 @@ impl Fault {
 pub(crate) struct Failure {
     pub(crate) fault: Fault,
     pub(crate) message: Cow<'static, str>,
+    /// What programs can read of it.
+    pub(crate) data: Option<Box<Value>>,
 }
 
 impl Failure {
     pub(crate) fn new(fault: Fault, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { fault, message: message.into() }
+        Self { fault, message: message.into(), data: None }
+    }
+
+    pub(crate) fn with(self, data: Value) -> Self {
+        Self { data: Some(data.into()), ..self }
     }
 }
 
@@ -61,8 +80,9 @@ pub(crate) fn error_without_id(out: &mut Vec<u8>, revision: Option<Revision>, fa
 }
 
 fn about(out: &mut Vec<u8>, id: &[&str], failure: &Failure) {
-    let message = serde_json::Value::from(failure.message.as_ref()).to_string();
-    let rest = [r#","error":{"code":"#, failure.fault.code(), r#","message":"#, &message, "}}"];
+    let message = Value::from(failure.message.as_ref()).to_string();
+    let data = failure.data.as_ref().map_or_else(String::new, |data| format!(r#","data":{data}"#));
+    let rest = [r#","error":{"code":"#, failure.fault.code(), r#","message":"#, &message, &data, "}}"];
     for part in [r#"{"jsonrpc":"2.0""#].iter().chain(id).chain(&rest) {
         out.extend_from_slice(part.as_bytes());
     }

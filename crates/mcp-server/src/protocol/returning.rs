@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use majordomus_capability::Shared;
-use majordomus_capability::project::mcp::Revision;
+use majordomus_capability::project::mcp::{Era, Revision};
 use majordomus_episodes_core::EpisodeKey;
 use majordomus_episodes_core::board::BoardError;
 use majordomus_episodes_core::peers::Announcement;
@@ -87,6 +87,9 @@ pub struct Handed {
     holds: Option<String>,
     /// What it announced: an intent, and paths.
     announced: Option<(String, Vec<String>)>,
+    /// The URIs of what it wants to be told of.
+    #[serde(default)]
+    subscribed: Vec<String>,
 }
 
 impl Session {
@@ -101,6 +104,7 @@ impl Session {
             client: self.context.client.as_deref().map(Into::into),
             holds: board.of_peer(&self.peer).map(|episode| episode.external_id),
             announced: announced.map(|said| (said.intent, said.scope)),
+            subscribed: self.watching.get().map(|watching| watching.subscribed()).unwrap_or_default(),
         };
         self.give_up();
         Some(handed)
@@ -108,7 +112,7 @@ impl Session {
 
     /// Goes on with a session that another process has left; `None` where it is of a revision that is not spoken here.
     pub(crate) fn go_on(mut self, handed: &Handed) -> Option<Self> {
-        self.revision = Some(Revision::named(&handed.revision)?);
+        self.revision = Some(Revision::named(Era::Legacy, &handed.revision)?);
         let peers = &self.context.shared.peers;
         if let Some(client) = &handed.client {
             peers.identify(&self.peer, client.clone());
@@ -118,6 +122,9 @@ impl Session {
             peers.announce(&self.peer, Announcement { intent, scope });
         }
         let session = self.carried_by(&carrier_of(&handed.id));
+        for uri in &handed.subscribed {
+            session.watch(uri);
+        }
         session.come_back(handed.holds.as_deref(), None, 0);
         Some(session)
     }

@@ -1,4 +1,5 @@
 mod frames;
+mod modern;
 mod properties;
 
 use std::sync::Arc;
@@ -110,7 +111,9 @@ fn initialize_is_answered_with_the_asked_revision_or_the_newest() {
         let answer = client.ask(&initialize(asked));
         let result = &answer["result"];
         assert_eq!((&answer["id"], &result["protocolVersion"]), (&json!(1), &json!(answered)), "{asked}");
-        assert_eq!(result["capabilities"], json!({"tools": {}}));
+        let offers = |name: &str| result["capabilities"][name].is_object();
+        assert!(offers("tools") && offers("prompts") && offers("resources"), "{result}");
+        assert_eq!(offers("completions"), answered >= "2025-03-26");
         assert_eq!(result["serverInfo"]["name"], "majordomus");
         assert_eq!(result["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(result["serverInfo"]["title"].is_string(), answered >= "2025-06-18");
@@ -124,7 +127,7 @@ fn initialize_is_answered_with_the_asked_revision_or_the_newest() {
 
 #[test]
 fn initialize_alone_opens_nothing() {
-    let client = Client::new(Revision::NEWEST);
+    let client = Client::new(Revision::NEWEST_LEGACY);
     assert!(client.board.list().is_empty());
     assert_eq!(client.peers.list().len(), 1);
 }
@@ -153,33 +156,51 @@ fn before_initialize_only_ping_is_answered_and_everything_else_at_once_refused()
 
 #[test]
 fn lists_are_answered_after_initialize_without_the_notification() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     assert_eq!(client.ask(&request("2", "tools/list"))["result"]["tools"].as_array().unwrap().len(), 7);
     assert_eq!(client.raw(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), "");
     client.ask(&request("3", "tools/list"));
 }
 
 #[test]
-fn a_discover_probe_is_an_unknown_method_and_initialize_works_afterwards() {
-    let probe = r#"{"jsonrpc":"2.0","id":"server-discover-probe-1","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let mut client = Client::silent();
-    assert_eq!(client.error(probe), (-32601, json!("server-discover-probe-1")));
-    client.initialize(Revision::V2025_11_25);
-    assert_eq!(client.error(probe), (-32601, json!("server-discover-probe-1")));
-}
-
-#[test]
 fn methods_that_this_server_does_not_have_are_unknown() {
-    let mut client = Client::new(Revision::NEWEST);
-    for method in ["resources/list", "prompts/list", "logging/setLevel", "subscriptions/listen", "", "Ping"] {
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
+    for method in ["logging/setLevel", "subscriptions/listen", "server/discover", "tasks/list", "", "Ping"] {
         assert_eq!(client.error(&request("2", method)), (-32601, json!(2)), "{method}");
     }
     assert_eq!(client.ask(r#"{"jsonrpc":"2.0","id":2,"method":"p\u0069ng"}"#)["result"], json!({}));
 }
 
 #[test]
+fn what_is_not_there_to_be_read_has_a_code_of_its_own_in_a_session() {
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
+    let ask = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params});
+    let answer = client.ask(&ask("resources/read", json!({"uri": "majordomus://nothing"})).to_string());
+    assert_eq!(answer["error"]["code"], -32002);
+    assert_eq!(answer["error"]["data"], json!({"uri": "majordomus://nothing"}));
+    for (method, params) in [
+        ("resources/read", json!({})),
+        ("resources/read", json!({"uri": 5})),
+        ("prompts/get", json!({})),
+        ("prompts/get", json!({"name": "nothing"})),
+        ("prompts/get", json!({"name": "resume"})),
+        ("prompts/get", json!({"name": "resume", "arguments": {"external_id": 5}})),
+        ("completion/complete", json!({})),
+        ("completion/complete", json!({"ref": {"type": "ref/tool"}, "argument": {"name": "a", "value": ""}})),
+        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "resume"}})),
+        ("resources/list", json!({"cursor": "x"})),
+    ] {
+        let answer = client.ask(&ask(method, params.clone()).to_string());
+        assert_eq!(answer["error"]["code"], -32602, "{method} {params}: {answer}");
+    }
+    let read = client.ask(&ask("resources/read", json!({"uri": "majordomus://guide"})).to_string());
+    assert_eq!(read["result"]["contents"][0]["mimeType"], "text/markdown");
+    assert_eq!(read["result"]["ttlMs"], NULL);
+}
+
+#[test]
 fn wrong_parameters_are_faults_of_the_protocol_and_wrong_arguments_are_not() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     for params in [
         "",
         r#","params":[]"#,
@@ -206,14 +227,14 @@ fn wrong_parameters_are_faults_of_the_protocol_and_wrong_arguments_are_not() {
 
 #[test]
 fn a_call_may_carry_what_other_clients_send_along() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     let line = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"majordomus_session_attach","arguments":{"external_id":"a"},"task":{"ttl":5},"_meta":{"threadId":"t","progressToken":3}},"extra":1}"#;
     assert_eq!(client.ask(line)["result"]["structuredContent"]["resumed"], false);
 }
 
 #[test]
 fn an_argument_of_a_mebibyte_is_answered() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     let result = client.call("majordomus_session_attach", &json!({"external_id": "x".repeat(1 << 20)}));
     assert_eq!(result["isError"], true);
     assert!(result.to_string().len() < 1000, "the refusal does not repeat it");
@@ -237,7 +258,7 @@ fn the_client_says_what_it_is_and_only_printable_parts_are_shown() {
 
 #[test]
 fn a_lost_connection_detaches_and_never_closes() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     client.attach("a");
     client.session.end();
     client.session.end();
@@ -247,7 +268,7 @@ fn a_lost_connection_detaches_and_never_closes() {
 
     let (board, peers) = (client.board.clone(), client.peers.clone());
     let mut second = Client::on(&board, &peers);
-    second.initialize(Revision::NEWEST);
+    second.initialize(Revision::NEWEST_LEGACY);
     second.attach("a");
     drop(second);
     assert!(peers.list().is_empty(), "a session that is dropped has ended");
@@ -294,8 +315,8 @@ fn every_message_is_evidence_valid_or_not() {
 fn who_lost_an_episode_learns_it_with_the_next_result_and_only_once() {
     let (board, peers) = (EpisodeBoard::new(), PeerBoard::new());
     let (mut first, mut second) = (Client::on(&board, &peers), Client::on(&board, &peers));
-    first.initialize(Revision::NEWEST);
-    second.initialize(Revision::NEWEST);
+    first.initialize(Revision::NEWEST_LEGACY);
+    second.initialize(Revision::NEWEST_LEGACY);
     first.attach("a");
     second.attach("a");
     assert_eq!(first.ask(PING)["result"], json!({}), "only a tool's result is read by a model");

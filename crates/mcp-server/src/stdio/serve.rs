@@ -14,6 +14,7 @@ use super::ends::End;
 use super::lines::{Line, Lines};
 use super::queue::{Flush, Queue};
 use super::{Ended, Limits, StdioOptions, Streams};
+use crate::protocol::watching::LOOK;
 use crate::protocol::{Handled, Session};
 use crate::sharing::host::Parting;
 use crate::sharing::preamble::{Why, farewell};
@@ -56,6 +57,8 @@ pub(super) struct Server {
     reported: bool,
     /// When poll returned last.
     woken_at: Duration,
+    /// When was last looked for what the client wants to be told of.
+    looked_at: Duration,
 }
 
 /// Why the loop woke up.
@@ -99,6 +102,7 @@ impl Server {
             taken_at: None,
             reported: false,
             woken_at: Duration::ZERO,
+            looked_at: Duration::ZERO,
         }
     }
 
@@ -126,10 +130,12 @@ impl Server {
             let more = self.answer();
             let answered = self.input_ended && self.lines.is_done();
             if answered {
+                self.session.end_streams(self.queue.bytes());
                 // Whether the client takes the answers changes nothing for its episode.
                 self.session.end();
             }
             let now = self.clock.now().awake;
+            self.tell(now);
             match self.queue.flush(&self.output) {
                 Flush::Done if answered => return Ended::InputClosed,
                 Flush::Waits(0) => {}
@@ -156,6 +162,15 @@ impl Server {
                 self.read();
             }
             self.judge(woken.late);
+        }
+    }
+
+    /// Tells the client what has changed of what it wants to be told of, once in a while, and not while it does not read.
+    fn tell(&mut self, now: Duration) {
+        let looks = now.saturating_sub(self.looked_at) >= LOOK;
+        if looks && self.has_room() && self.session.is_watching() {
+            self.looked_at = now;
+            self.session.news(&|uri| self.session.mark(uri), self.queue.bytes());
         }
     }
 
@@ -189,7 +204,9 @@ impl Server {
             polled.push(PollFd::new(&self.input, wanted(PollFlags::IN, reads)));
         }
         let due = self.judges.then(|| self.board.next_due()).flatten();
-        let asked = due.into_iter().chain(self.taken_at.map(|at| at + self.limits.stall)).min();
+        let stall = self.taken_at.map(|at| at + self.limits.stall);
+        let look = self.session.is_watching().then(|| self.looked_at.max(now.saturating_sub(LOOK)) + LOOK);
+        let asked = due.into_iter().chain(stall).chain(look.filter(|_| self.has_room())).min();
         let timeout = asked.map(|asked| asked.checked_sub(now).filter(|time| !time.is_zero()).unwrap_or(BREATH));
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
@@ -322,6 +339,9 @@ impl Server {
         let why = self.parting.as_ref().and_then(|parting| parting.why());
         if why == Some(Why::Moved) {
             self.session.give_up();
+        } else {
+            self.session.end_streams(self.queue.bytes());
+            flush = self.queue.flush(&self.output);
         }
         self.session.end();
         if let Some(why) = why {

@@ -1,10 +1,11 @@
 //! What messages mean to a bridge: whether a request may be asked again, and what its answer changes.
 
+use majordomus_capability::project::mcp::Era;
 use majordomus_capability::{DECLARED, Descriptor, Effect};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::protocol::{Era, Request};
+use crate::protocol::Request;
 use crate::sharing::preamble::Why;
 
 /// The longest external id that is looked at, in bytes: 256 characters of four.

@@ -19,7 +19,7 @@ fn ids_are_echoed_byte_for_byte() {
 
 #[test]
 fn a_request_whose_id_is_no_string_and_no_integer_is_not_executed() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     for id in ["null", "true", "false", "{}", "[]", "1.5", "1.0", "1e2", "-1E2"] {
         let params = r#""params":{"name":"majordomus_session_attach","arguments":{"external_id":"a"}}"#;
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call",{params}}}"#);
@@ -41,7 +41,7 @@ fn an_error_about_an_unreadable_id_has_the_id_that_its_revision_wants() {
 
 #[test]
 fn a_notification_is_never_answered_whatever_it_says() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     for line in [
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/unheard_of","params":[1]}"#,
@@ -56,7 +56,7 @@ fn a_notification_is_never_answered_whatever_it_says() {
 
 #[test]
 fn responses_are_dropped_silently_however_they_look() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     for line in [
         r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#,
@@ -71,7 +71,7 @@ fn responses_are_dropped_silently_however_they_look() {
 
 #[test]
 fn what_is_no_message_is_an_invalid_request() {
-    let mut client = Client::new(Revision::NEWEST);
+    let mut client = Client::new(Revision::NEWEST_LEGACY);
     for (line, id) in [
         ("5", NULL),
         ("\"text\"", NULL),
@@ -97,7 +97,7 @@ fn a_malformed_line_is_answered_once_and_the_stream_survives() {
         assert_eq!(client.error(line), (-32700, NULL), "{line}");
         assert_eq!(client.session.handle(line.as_bytes(), &mut Vec::new()), Handled::Malformed);
     }
-    client.initialize(Revision::NEWEST);
+    client.initialize(Revision::NEWEST_LEGACY);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_line_that_is_not_utf_8_is_a_malformed_line() {
         let answer: Value = serde_json::from_str(&client.raw(line)).unwrap();
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &NULL));
     }
-    client.initialize(Revision::NEWEST);
+    client.initialize(Revision::NEWEST_LEGACY);
 }
 
 #[test]
