@@ -29,6 +29,10 @@ soak *arguments:
 clients *arguments:
     cargo run --package majordomus-clients -- {{arguments}}
 
+# Run the protocol's conformance suite against the released binary and the fixture; `just conformance fixture` one of them.
+conformance *arguments:
+    cargo run --package majordomus-conformance -- {{arguments}}
+
 # Write docs/reference from the registry and the command line.
 generate:
     cargo run --release -- generate
