@@ -1,8 +1,9 @@
 //! A client whose hooks drew its sitting and whose model attaches too: one episode, two witnesses, one record.
 
+use std::path::Path;
 use std::process::Command;
 
-use majordomus_e2e::{Client, World, feed, payload_of, reported, until};
+use majordomus_e2e::{Agent, CLAUDE_CODE, CODEX, Client, World, feed, payload_of, reported, sample_of, until};
 use serde_json::{Value, json};
 
 const ID: &str = "7d1f6b0a-3c52-4a86-9b7e-0f4f4c1d2e90";
@@ -13,6 +14,18 @@ fn server_of(world: &World, id: &str) -> Client {
     let mut client = Client::start(command.env("CLAUDE_CODE_SESSION_ID", id));
     client.initialize();
     client
+}
+
+/// An MCP server as a client starts it that names its conversation in no variable.
+fn server_of_a(world: &World, name: &str) -> Client {
+    let mut client = world.server(&["mcp"]);
+    let about = json!({ "name": name, "version": "1" });
+    client.ask("initialize", &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about }));
+    client
+}
+
+fn stand_in() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_stand-in"))
 }
 
 fn start(world: &World, id: &str) -> String {
@@ -44,6 +57,7 @@ fn a_model_that_attaches_joins_the_sitting_that_its_clients_hooks_drew() {
     assert_eq!(let_go["recorded"], true);
     assert_eq!(reported(&let_go), "the connection let go; the client's own hooks end this episode");
     assert_eq!(client.detach(), let_go, "asked again, it says so again");
+    assert!(client.mine().is_null(), "it holds nothing any more");
     assert_eq!((world.logs("open").len(), world.record_files().len()), (1, 0), "nothing has ended");
     let _ = client.lose();
 
@@ -104,6 +118,65 @@ fn a_client_that_names_its_conversation_with_each_call_joins_that_one_of_several
 }
 
 #[test]
+fn a_thread_that_is_named_and_has_no_hooks_is_not_the_only_one_of_its_process() {
+    let world = World::new();
+    CODEX.starts(&world, "thread-a");
+    let mut client = server_of_a(&world, "codex-mcp-client");
+    let arguments = json!({ "external_id": "own" });
+    let call =
+        json!({ "name": "majordomus_session_attach", "arguments": arguments, "_meta": { "threadId": "thread-b" } });
+    let answer = client.ask("tools/call", &call)["result"]["structuredContent"].clone();
+    assert_eq!(attached(&answer), ("generic", "own"), "{answer:#}");
+}
+
+#[test]
+fn of_several_sittings_of_one_process_none_is_guessed() {
+    let world = World::new();
+    for thread in ["thread-a", "thread-b"] {
+        CODEX.starts(&world, thread);
+    }
+    let mut client = server_of_a(&world, "codex-mcp-client");
+    assert_eq!(attached(&client.attach("own")), ("generic", "own"));
+}
+
+#[test]
+fn a_sitting_of_another_process_or_another_client_is_not_joined() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, stand_in());
+    let line = agent.hook("codex", "start", &sample_of(&world, "codex", "01-start", "thread-a"));
+    assert!(line.contains(" opened at "), "{line}");
+    CLAUDE_CODE.starts(&world, ID);
+    let mut client = server_of_a(&world, "codex-mcp-client");
+    assert_eq!(attached(&client.attach("own")), ("generic", "own"));
+}
+
+#[test]
+fn a_process_that_has_left_a_sitting_does_not_join_it_any_more() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, stand_in());
+    agent.hook("claude-code", "start", &sample_of(&world, "claude-code", "01-start", ID));
+    CLAUDE_CODE.fire(&world, "start", "15-start-resume", ID);
+    let line = CLAUDE_CODE.ends(&world, ID);
+    assert!(line.ends_with(" kept: another process of its client is still in it"), "{line}");
+    let mut client = server_of_a(&world, "claude-code");
+    assert_eq!(attached(&client.attach("own")), ("generic", "own"));
+}
+
+#[test]
+fn a_client_whose_hooks_are_not_read_is_recorded_by_its_connection_though_it_names_its_conversation() {
+    let world = World::new();
+    let mut client = world.server(&["mcp"]);
+    let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "goose-cli", "version": "1.53.0" } });
+    client.ask("initialize", &about);
+    let meta = json!({ "agent-session-id": "20261201_1", "agent-working-dir": world.repository() });
+    let call = json!({ "name": "majordomus_session_attach", "arguments": { "external_id": "own" }, "_meta": meta });
+    let answer = client.ask("tools/call", &call)["result"]["structuredContent"].take();
+    assert_eq!(attached(&answer), ("generic", "own"), "{answer:#}");
+    client.detach();
+    assert_eq!(world.record().end(), ("closed", "detach", "connection"));
+}
+
+#[test]
 fn an_id_that_is_open_already_is_what_it_says() {
     let world = World::new();
     let mut first = world.client();
@@ -146,6 +219,8 @@ fn a_client_without_a_variable_of_its_own_keeps_its_sitting_when_the_server_dies
     let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "codex-mcp-client", "version": "0.171.0" } });
     bridged.ask("initialize", &about);
     assert_eq!(attached(&bridged.attach("a name")), ("codex", "thread-a"), "known by the process that ran its hook");
+    // Nor is it mixed up with what another client's hooks drew meanwhile.
+    start(&world, ID);
     server.kill9();
     let mine = until("the next server has given the episode back", || {
         let mine = bridged.mine();
@@ -153,6 +228,25 @@ fn a_client_without_a_variable_of_its_own_keeps_its_sitting_when_the_server_dies
     });
     assert_eq!((mine["provider"].as_str(), mine["external_id"].as_str()), (Some("codex"), Some("thread-a")));
     assert_eq!(mine["attachments"], 1);
+}
+
+#[test]
+fn a_client_that_went_on_from_its_hooks_sitting_to_another_gets_that_one_back() {
+    let world = World::new();
+    let server = world.client();
+    let mut first = world.client();
+    first.attach("worker-1");
+    let _ = first.lose();
+    CODEX.starts(&world, "thread-a");
+    let mut bridged = server_of_a(&world, "codex-mcp-client");
+    assert_eq!(attached(&bridged.attach("a name")), ("codex", "thread-a"));
+    assert_eq!(attached(&bridged.attach("worker-1")), ("generic", "worker-1"));
+    server.kill9();
+    let mine = until("the next server has given the episode back", || {
+        let mine = bridged.mine();
+        (!mine.is_null()).then_some(mine)
+    });
+    assert_eq!((mine["provider"].as_str(), mine["external_id"].as_str()), (Some("generic"), Some("worker-1")));
 }
 
 #[test]
@@ -186,4 +280,51 @@ fn a_person_may_still_close_what_hooks_drew_and_a_connection_holds() {
     let said = world.run(&["episodes", "close", ID]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(world.record().end(), ("closed", "detach", "operator"));
+}
+
+#[test]
+fn a_client_without_a_session_joins_too_and_its_handle_outlives_the_server() {
+    let world = World::new();
+    let session = start(&world, ID);
+    let silent = || {
+        let mut command: Command = world.majordomus(&["mcp"]);
+        Client::start(command.env("CLAUDE_CODE_SESSION_ID", ID))
+    };
+    let mut first = silent();
+    let (answer, handle) = first.modern_attach("a name of the model's own");
+    assert_eq!(attached(&answer), ("claude-code", ID), "{answer:#}");
+    first.kill9();
+    let mut second = silent();
+    let mine = second.modern_done("majordomus_episodes", &json!({ "episode_handle": handle }))["mine"].clone();
+    assert_eq!(mine["external_id"], ID, "{mine}");
+    let let_go = second.modern_detach(&handle);
+    assert_eq!(reported(&let_go), "the connection let go; the client's own hooks end this episode");
+    assert_eq!((world.logs("open").len(), world.record_files().len()), (1, 0), "nothing has ended");
+    let _ = second.lose();
+    end(&world, ID, "SessionEnd.prompt_input_exit");
+    let record = world.record();
+    assert_eq!((record.text("session_id"), record.end()), (session.as_str(), ("closed", "prompt_input_exit", "hook")));
+    assert_eq!((&record["attachments"], &record["take_overs"]), (&json!(1), &json!(0)));
+}
+
+#[test]
+fn of_two_sittings_that_a_client_joined_in_turn_the_last_one_is_given_back() {
+    let world = World::new();
+    let server = world.client();
+    for thread in ["thread-a", "thread-b"] {
+        CODEX.starts(&world, thread);
+    }
+    let mut bridged = server_of_a(&world, "codex-mcp-client");
+    for thread in ["thread-b", "thread-a"] {
+        let call = json!({ "name": "majordomus_session_attach", "arguments": { "external_id": "own" }, "_meta": { "threadId": thread } });
+        let answer = bridged.ask("tools/call", &call)["result"]["structuredContent"].clone();
+        assert_eq!(attached(&answer), ("codex", thread), "{answer:#}");
+    }
+    server.kill9();
+    let mine = until("the next server has given the episode back", || {
+        let said = bridged.ask("tools/call", &json!({ "name": "majordomus_episodes", "arguments": {} }));
+        let mine = said["result"]["structuredContent"]["mine"].clone();
+        (!mine.is_null()).then_some(mine)
+    });
+    assert_eq!((mine["provider"].as_str(), mine["external_id"].as_str()), (Some("codex"), Some("thread-a")));
 }

@@ -20,15 +20,6 @@ fn request(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params })
 }
 
-/// A request that is complete in itself, as of the revision without sessions.
-fn modern(method: &str) -> Value {
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    request(method, &json!({ "_meta": meta }))
-}
-
 #[test]
 fn initialize_answers_at_once_with_a_revision_that_the_client_can_speak() {
     let world = World::new();
@@ -180,27 +171,6 @@ fn delete_is_204_once_then_404_without_an_id_400_and_405_for_a_later_revision() 
 }
 
 #[test]
-fn a_message_of_a_revision_without_sessions_is_answered_so_that_its_client_begins_with_initialize() {
-    let world = World::new();
-    let server = world.serve(&[]);
-    let mut connection = server.connect();
-    for method in ["server/discover", "tools/list", "ping", "initialize", "tools/call"] {
-        let message = Request::post("/mcp", &modern(method)).header("MCP-Protocol-Version", "2026-07-28");
-        let reply = connection.ask(&message.header("Mcp-Method", method));
-        assert_eq!((refused(&reply), &reply.json()["id"]), ((400, json!(-32600)), &json!(5)), "{method}: {reply:?}");
-        assert_eq!(reply.header("mcp-session-id"), None);
-    }
-    let begun = connection.ask(&Request::post("/mcp", &initialize("2025-11-25")));
-    assert_eq!(begun.done()["result"]["protocolVersion"], "2025-11-25");
-    // A session that somebody names beside it is none of that message's business.
-    let mut session = server.session();
-    session.attach("my-thread");
-    let reply = session.post(&modern("tools/list"));
-    assert_eq!(refused(&reply), (400, json!(-32600)), "{reply:?}");
-    session.ping();
-}
-
-#[test]
 fn a_version_header_that_is_no_revision_is_400_and_another_known_one_is_served_as_negotiated() {
     let world = World::new();
     let server = world.serve(&[]);
@@ -211,9 +181,11 @@ fn a_version_header_that_is_no_revision_is_400_and_another_known_one_is_served_a
         let message = Request::post("/mcp", &body).header("Mcp-Session-Id", &session.id);
         if version.is_empty() { message } else { message.header("MCP-Protocol-Version", version) }
     };
-    for version in ["1999-01-01", "nonsense", "2025-06-18 ,", "2026-07-28"] {
+    for (version, code) in
+        [("1999-01-01", -32600), ("nonsense", -32600), ("2025-06-18 ,", -32600), ("2026-07-28", -32602)]
+    {
         let reply = connection.ask(&ping(version));
-        assert_eq!((refused(&reply), &reply.json()["id"]), ((400, json!(-32600)), &json!(5)), "{version}: {reply:?}");
+        assert_eq!((refused(&reply), &reply.json()["id"]), ((400, json!(code)), &json!(5)), "{version}: {reply:?}");
     }
     for version in ["", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         assert_eq!(connection.ask(&ping(version)).done()["result"], json!({}), "{version}");

@@ -1,6 +1,8 @@
 //! An end that comes a minute after the sitting, from a process of its own, says nothing about when.
 
-use majordomus_e2e::{CODEX, GEMINI_CLI, Vendor, World, now_ms, session, until};
+use std::path::Path;
+
+use majordomus_e2e::{Agent, CODEX, GEMINI_CLI, Vendor, World, now_ms, sample_of, session, until};
 use serde_json::json;
 
 const ID: &str = "01a3c5e7-52d8-7c40-9f1b-7d3e60a4b9c2";
@@ -40,6 +42,7 @@ fn an_end_of_codex_leaves_everything_as_it_was_when_it_was_last_seen_at_work() {
     assert_eq!((record.subjects(), &record["changed_files"]), (vec!["Sort the lamps"], &json!(["lamps.txt"])));
     assert_eq!(record["head_tree"], json!(world.git(&["rev-parse", "main^{tree}"])));
     assert!(record.path.ends_with(&format!("{session}--main.md")), "{}", record.path);
+    assert!(record.body.contains(" may report an end long after the sitting was over, so "), "{}", record.body);
     assert!(!record.body.contains("Paint the ladder") && !record.body.contains("wet.txt"), "{}", record.body);
 }
 
@@ -51,6 +54,7 @@ fn an_end_that_comes_in_time_is_when_the_sitting_ended() {
     let record = world.record();
     assert!(record.time("closed_at") >= to + 1200, "it ended when it ended");
     assert_eq!((record.text("branch"), record.subjects().len()), ("of-somebody-else", 2));
+    assert!(!record.body.contains(" may report an end long after "), "{}", record.body);
     assert_eq!(record["changed_files"], json!(["ladder.txt", "lamps.txt", "wet.txt"]));
 }
 
@@ -68,6 +72,17 @@ fn an_end_of_codex_without_anything_since_its_start_is_at_the_start() {
     assert!(from <= closed && closed <= to);
     assert_eq!((&record["started_at"], &record["head"]), (&record["closed_at"], &record["start_head"]));
     assert_eq!((&record["commits"], &record["changed_files"]), (&json!([]), &json!([])));
+}
+
+/// The daemon is none of several processes in the conversation, so the one that runs keeps nothing open.
+#[test]
+fn an_end_from_a_process_that_was_never_in_the_sitting_ends_it() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, Path::new(env!("CARGO_BIN_EXE_stand-in")));
+    let line = agent.hook("codex", "start", &sample_of(&world, "codex", "01-start", ID));
+    let line = [line, CODEX.ends(&world, ID)];
+    assert!(line[0].contains(" opened at ") && line[1].starts_with(&CODEX.ended()), "{line:?}");
+    assert_eq!((world.record()["end_process"].as_str(), world.logs("open").len()), (Some("running"), 0));
 }
 
 /// Its daemon ends every thread that it has; one that came in meanwhile is another sitting.

@@ -165,20 +165,6 @@ fn requests_are_answered_without_the_initialized_notification_but_not_before_ini
 }
 
 #[test]
-fn a_discover_probe_is_refused_and_initialize_works_on_the_same_process() {
-    let world = World::new();
-    let probe = json!({ "jsonrpc": "2.0", "id": "server-discover-probe-1", "method": "server/discover", "params": { "_meta": {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": { "name": "claude-code", "version": "2.1.332" },
-    } } });
-    let (mut answers, _) = converse(&world, format!("{probe}\n{INITIALIZE}\n{PING}").as_bytes());
-    alive(&mut answers);
-    assert_eq!((code(&answers[0]), &answers[0]["id"]), (&json!(-32601), &json!("server-discover-probe-1")));
-    assert_eq!((answers.len(), &answers[1]["result"]["protocolVersion"]), (2, &json!("2025-06-18")));
-}
-
-#[test]
 fn every_version_is_answered_at_once_with_one_that_is_supported() {
     let world = World::new();
     for (asked, given) in negotiated() {

@@ -387,10 +387,15 @@ impl Events {
     /// # Panics
     /// Where nothing comes within `time`.
     pub fn next_within(&mut self, time: Duration) -> Option<String> {
-        match self.connection.chunk(Instant::now() + time) {
-            Ok(chunk) => chunk.map(|chunk| String::from_utf8(chunk).expect("events are UTF-8")),
-            Err(error) if error.kind() == ErrorKind::TimedOut => panic!("nothing on the stream within {time:?}"),
-            Err(_) => None,
+        self.next_before(Instant::now() + time).unwrap_or_else(|| panic!("nothing on the stream within {time:?}"))
+    }
+
+    /// The same; `None` where nothing comes before `until`.
+    pub fn next_before(&mut self, until: Instant) -> Option<Option<String>> {
+        match self.connection.chunk(until) {
+            Ok(chunk) => Some(chunk.map(|chunk| String::from_utf8(chunk).expect("events are UTF-8"))),
+            Err(error) if error.kind() == ErrorKind::TimedOut => None,
+            Err(_) => Some(None),
         }
     }
 }
