@@ -239,7 +239,8 @@ fn status_and_doctor_say_how_the_connection_of_a_client_without_read_hooks_stand
     assert!(check["found"].as_str().unwrap().starts_with("~/.config/goose/config.yaml names /"), "{check}");
 
     let with = read(&world);
-    put(&world, &with.replace("cmd: ", "cmd: /gone"));
+    let line = with.lines().find(|line| line.trim_start().starts_with("cmd: ")).unwrap();
+    put(&world, &with.replace(line, "    cmd: /gone/majordomus"));
     assert_eq!(doctor()[0]["verdict"], "failed");
     assert_eq!(doctor()[0]["hint"], json!("run majordomus connect goose --global"));
     put(&world, "extensions: {}\n");
