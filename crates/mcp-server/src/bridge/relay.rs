@@ -255,6 +255,13 @@ impl Relay {
         }
     }
 
+    /// Answers a line, given without its newline, that no server will ever be asked.
+    pub fn refuse(&self, line: &[u8], to_client: &mut Vec<u8>) {
+        if let Some(unit) = Unit::of(&read(line, true), line) {
+            unit.answer(UNSERVED, to_client);
+        }
+    }
+
     /// Opens the session at a new server and asks it what the client still waits for, in order.
     ///
     /// To be called once for each server, after its reply to the preamble and before any other line; for the first one it

@@ -321,7 +321,7 @@ impl Bridge {
         }
     }
 
-    fn read_client(&mut self) {
+    pub(super) fn read_client(&mut self) {
         if !self.wants_more() {
             return;
         }

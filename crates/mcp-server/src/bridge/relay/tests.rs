@@ -541,3 +541,20 @@ fn subscriptions_are_bounded() {
     bridge.moves();
     assert_eq!(bridge.sent().len(), SUBSCRIPTIONS);
 }
+
+#[test]
+fn what_no_server_will_be_asked_is_answered_as_undone() {
+    let relay = super::Relay::new();
+    for (line, answered) in [
+        (r#"{"jsonrpc":"2.0","id":"a","method":"tools/list"}"#, Some("a")),
+        (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, None),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None),
+        ("", None),
+    ] {
+        let mut out = Vec::new();
+        relay.refuse(line.as_bytes(), &mut out);
+        let answer: Option<serde_json::Value> = serde_json::from_slice(&out).ok();
+        assert_eq!(answer.as_ref().and_then(|answer| answer["id"].as_str()), answered, "{line}");
+        assert!(answer.is_none_or(|answer| answer["error"]["code"] == -32603), "{line}");
+    }
+}

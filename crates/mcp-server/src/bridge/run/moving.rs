@@ -12,7 +12,7 @@ use super::{Bridge, Server, has_hung_up, is_ready};
 use crate::bridge::place::{self, Place, Search};
 use crate::sharing::preamble::{Hello, Wants, Why};
 use crate::stdio::ends::End;
-use crate::stdio::lines::Lines;
+use crate::stdio::lines::{Line, Lines};
 use crate::stdio::queue::Queue;
 
 /// How often a client that is served alone looks for a server to share.
@@ -147,10 +147,16 @@ impl Bridge {
         }
     }
 
-    /// Nobody can serve, not even this process: what waits is answered, and nothing more is read.
+    /// Nobody can serve, not even this process: what the client has asked by now is answered, and nothing more is read.
     pub(super) fn give_up(&mut self, why: &str) {
         (self.options.diagnostics)(&format!("this client cannot be served: {why}"));
         self.relay.abandon(self.to_client.bytes());
+        self.read_client();
+        while let Some(line) = self.from_client.next() {
+            if let Line::Whole(line) = line {
+                self.relay.refuse(line, self.to_client.bytes());
+            }
+        }
         self.from_client.clear();
         self.input_ends();
         self.unserved = true;
