@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use majordomus_e2e::{Client, Events, HANDLE_META, Request, Session, World, meta, modern, payload_of};
+use majordomus_e2e::{
+    Client, Events, HANDLE_META, Request, Session, Stateless, World, meta, modern, payload_of, until, within,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -55,9 +57,13 @@ fn a_session_is_told_of_what_another_process_changes_until_it_unsubscribes() {
     other.ping();
     other.detach();
     assert_eq!(told(&mut watcher), updated(EPISODES));
+    until("its record", || (world.record_files().len() == 1).then_some(()));
+    watcher.ask("resources/subscribe", &json!({ "uri": SESSIONS }));
     assert_eq!(watcher.ask("resources/unsubscribe", &json!({ "uri": EPISODES }))["result"], json!({}));
     other.attach("another");
-    std::thread::sleep(Duration::from_millis(2500));
+    other.detach();
+    // Both have changed by now, and both would have been told of by then.
+    assert_eq!(told(&mut watcher), updated(SESSIONS));
     watcher.ping();
 }
 
@@ -141,11 +147,14 @@ fn a_stream_over_stdio_is_acknowledged_first_tagged_and_ended_by_its_client() {
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     let honoured = json!({ "resourceSubscriptions": [EPISODES] });
     assert_eq!((&first["params"]["notifications"], first.get("id")), (&honoured, None));
+    let other = json!("another stream");
+    client.send(&modern(other.clone(), "subscriptions/listen", &wanted(&[EPISODES])));
+    assert_eq!(client.receive()["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], other);
     let (_, handle) = client.modern_attach("my-thread");
-    assert_eq!(told(&mut client), tagged(EPISODES, &id));
+    assert_eq!([told(&mut client), told(&mut client)], [tagged(EPISODES, &id), tagged(EPISODES, &other)]);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
     client.modern_detach(&handle);
-    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(told(&mut client), tagged(EPISODES, &other), "the one that was cancelled is told nothing more");
     client.show(&handle);
     assert_eq!(client.lose().code, Some(0));
 }
@@ -194,6 +203,23 @@ fn until_answer(events: &mut Events) -> Value {
             return message;
         }
     }
+}
+
+#[test]
+fn a_stream_whose_client_hangs_up_holds_nothing_from_then_on() {
+    let world = World::new();
+    let server = world.serve(&["--grace-seconds", "1"]);
+    let (_, handle) = Stateless::connect(server.address()).attach("my-thread");
+    let mut said_of_itself = meta();
+    said_of_itself[HANDLE_META] = handle.into();
+    let mut params = wanted(&[EPISODES]);
+    params["_meta"] = said_of_itself;
+    let mut events = server.connect().stream(&Request::modern(&modern(7, "subscriptions/listen", &params)));
+    assert!(said(&mut events, SOON).is_some(), "it is acknowledged");
+    drop(events);
+    // Well before the next word on the stream, which its client would not hear.
+    let record = within(Duration::from_secs(8), "its record", || world.records_with(&["--grace-seconds", "1"]).pop());
+    assert_eq!((record.end().0, record.end().1), ("interrupted", "expired"));
 }
 
 #[test]

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use crate::catalogue::catalogue;
 use crate::context::{Context, Shared};
+use crate::descriptor::Reach;
 use crate::handles::Handles;
 use crate::project::rest::{self, Parts, Reply};
+use crate::resource::{Contents, Kept, Resource, Watch};
 
 /// A server without a repository whose time stands still.
 pub(crate) struct World {
@@ -109,4 +111,20 @@ pub(crate) fn request(capability: &crate::Capability, context: &Context, argumen
         .extend_pairs(given.iter().filter(|(name, _)| !in_path(name)))
         .finish();
     rest::call(capability, context, Parts { path: &path, query: Some(&query), body: b"" })
+}
+
+/// Something to read that says what its parameter was.
+pub(crate) fn resource(uri: &'static str) -> Resource {
+    Resource {
+        uri,
+        name: "one",
+        title: "One",
+        description: "One.",
+        mime_type: "text/plain",
+        kept: Kept::LIVE,
+        reach: Reach::Server,
+        read: |_, value| Ok(Contents::Text(value.to_owned())),
+        complete: None,
+        watch: Watch::Never,
+    }
 }

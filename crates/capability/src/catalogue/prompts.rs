@@ -1,14 +1,14 @@
 //! What a person can ask for by a name, where their client offers that.
 
+use majordomus_episodes_core::EpisodeKey;
+use majordomus_episodes_core::board::BoardError;
+use majordomus_episodes_core::ids::Provider;
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::prompt::{Argument, Arguments, Prompt, said};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Refusal;
 use crate::views::shown;
-
-/// The most characters of an external id.
-const ID_MAX: usize = 256;
 
 /// All of them, in the order in which they are shown.
 pub(super) const PROMPTS: &[Prompt] = &[
@@ -68,9 +68,8 @@ const ID: Argument = Argument {
 /// The id that was given, as text that a sentence can quote.
 fn id(arguments: &Arguments) -> Result<Option<String>, Refusal> {
     let Some(id) = arguments.get("external_id") else { return Ok(None) };
-    let fits = !id.is_empty() && id.chars().count() <= ID_MAX && !id.chars().any(char::is_control);
-    let wrong = || Refusal::new(Code::InvalidInput, "external_id is one line of 1 to 256 characters");
-    if fits { Ok(Some(Value::from(id.as_str()).to_string())) } else { Err(wrong()) }
+    EpisodeKey::new(Provider::GENERIC, id).map_err(BoardError::from)?;
+    Ok(Some(Value::from(id.as_str()).to_string()))
 }
 
 /// The ids of the sittings that wait for their client, then of the others that have not ended.

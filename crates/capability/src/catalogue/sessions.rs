@@ -128,25 +128,28 @@ pub(super) struct GetOutput {
 }
 
 pub(super) fn get(context: &Context, input: GetInput) -> Result<GetOutput, Refusal> {
-    let (summary, mut text) = find(context, &input.session_id)?;
-    let truncated = text.len() > TEXT_MAX;
-    if truncated {
-        text.truncate(text.floor_char_boundary(TEXT_MAX));
-    }
+    let (summary, text, truncated) = find(context, &input.session_id)?;
     Ok(GetOutput { session: summary.into(), text, truncated: truncated.then_some(true) })
 }
 
-/// The whole text of a record.
+/// The text of a record, which says at its end if it was cut.
 pub(super) fn record(context: &Context, session_id: &str) -> Result<String, Refusal> {
-    find(context, session_id).map(|(_, text)| text)
+    let (_, text, truncated) = find(context, session_id)?;
+    Ok(if truncated { format!("{text}\n\n(cut here: the file has more than {TEXT_MAX} bytes)\n") } else { text })
 }
 
-fn find(context: &Context, session_id: &str) -> Result<(Summary, String), Refusal> {
+/// A record: its summary, its text, and whether that was cut because the file is very long.
+fn find(context: &Context, session_id: &str) -> Result<(Summary, String, bool), Refusal> {
     let unknown = || {
         Refusal::new(Code::NotFound, format!("there is no record of session {session_id}"))
             .hint("majordomus_session_records lists those that there are")
     };
-    records(context)?.record(session_id).map_err(unreadable)?.ok_or_else(unknown)
+    let (summary, mut text) = records(context)?.record(session_id).map_err(unreadable)?.ok_or_else(unknown)?;
+    let truncated = text.len() > TEXT_MAX;
+    if truncated {
+        text.truncate(text.floor_char_boundary(TEXT_MAX));
+    }
+    Ok((summary, text, truncated))
 }
 
 fn records(context: &Context) -> Result<&Store, Refusal> {

@@ -8,7 +8,8 @@ use super::{DESCRIPTION_MAX, RegistrationError as Bad, Registry, TITLE_MAX};
 use crate::context::{Context, Shared};
 use crate::descriptor::{Descriptor, Effect, Method, Reach, Route};
 use crate::refusal::{Code, Refusal};
-use crate::resource::{Contents, Kept, Resource, Watch};
+use crate::resource::Resource;
+use crate::testing::resource;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -343,19 +344,8 @@ fn a_refusal_that_was_not_declared_is_a_bug() {
 
 #[test]
 fn what_is_read_has_a_uri_that_nothing_else_fits() {
-    const ONE: Resource = Resource {
-        uri: "test://things",
-        name: "one",
-        title: "One",
-        description: "One.",
-        mime_type: "text/plain",
-        kept: Kept::LIVE,
-        reach: Reach::Server,
-        read: |_, value| Ok(Contents::Text(value.to_owned())),
-        complete: None,
-        watch: Watch::Never,
-    };
-    let add = |registry: &mut Registry, name, uri| registry.add_resource(Resource { name, uri, ..ONE }).map(|_| ());
+    let add =
+        |registry: &mut Registry, name, uri| registry.add_resource(Resource { name, ..resource(uri) }).map(|_| ());
     let mut registry = Registry::new();
     for (name, uri) in [
         ("one", "test://things"),

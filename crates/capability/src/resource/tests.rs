@@ -1,20 +1,4 @@
-use super::{Contents, Kept, Resource, Watch};
-use crate::descriptor::Reach;
-
-fn resource(uri: &'static str) -> Resource {
-    Resource {
-        uri,
-        name: "one",
-        title: "One",
-        description: "One.",
-        mime_type: "text/plain",
-        kept: Kept::LIVE,
-        reach: Reach::Server,
-        read: |_, value| Ok(Contents::Text(value.to_owned())),
-        complete: None,
-        watch: Watch::Never,
-    }
-}
+use crate::testing::resource;
 
 #[test]
 fn a_uri_is_matched_as_a_whole_and_a_template_by_what_its_parameter_may_be() {

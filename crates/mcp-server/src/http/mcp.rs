@@ -116,7 +116,7 @@ async fn take(server: &Arc<Server>, request: Request) -> Result<Response, Refuse
     let (line, now) = (protocol::read(&body, false), server.now());
     if matches!(&line, Line::One(Frame::Request(request)) if is_modern(request, &headers)) {
         let Line::One(Frame::Request(request)) = line else { unreachable!("it was one") };
-        return modern::answer(server, &headers, &wire.pace, request, &body, now).await;
+        return modern::answer(server, &headers, wire, request, &body, now).await;
     }
     if is_modern_header(&headers) {
         match &line {

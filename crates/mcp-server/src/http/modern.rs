@@ -17,10 +17,11 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::Server;
+use super::accept::Wire;
 use super::events;
 use super::mcp::{PROTOCOL_VERSION, Refused, json, unavailable};
-use super::pace::Pace;
 use super::rest;
+use super::socket::Socket;
 use crate::protocol::watching::{LOOK, Stream};
 use crate::protocol::{self, Failure, Fault, Frame, Line, Method, Modern, Request, answers, modern};
 
@@ -31,13 +32,13 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) async fn answer(
     server: &Arc<Server>,
     headers: &HeaderMap,
-    pace: &Arc<Pace>,
+    wire: &Wire,
     request: Request<'_>,
     body: &Bytes,
     now: Duration,
 ) -> Result<Response, Refused> {
     let (revision, method) = judge(headers, &request)?;
-    let running = match pace.begin(server.limits.pace, now, 1) {
+    let running = match wire.pace.begin(server.limits.pace, now, 1) {
         Ok(running) => running,
         Err(refusal) => return turned_away(server, &request, (revision, method), &refusal),
     };
@@ -48,7 +49,7 @@ pub(super) async fn answer(
         return turned_away(server, &request, (revision, method), &rest::busy());
     };
     if method == Method::Listen {
-        return listen(server, revision, body.clone(), request.id).await;
+        return listen(server, revision, body.clone(), (request.id, wire.socket.clone())).await;
     }
     let (server, body) = (server.clone(), body.clone());
     // A write that has begun is finished, whether or not anybody still waits for the answer.
@@ -63,7 +64,12 @@ pub(super) async fn answer(
 }
 
 /// Answers with a stream, on which its client is told of changes until one of the two ends it.
-async fn listen(server: &Arc<Server>, revision: Revision, body: Bytes, id: &str) -> Result<Response, Refused> {
+async fn listen(
+    server: &Arc<Server>,
+    revision: Revision,
+    body: Bytes,
+    (id, socket): (&str, Socket),
+) -> Result<Response, Refused> {
     let asked = server.clone();
     let open = tokio::task::spawn_blocking(move || {
         let Line::One(Frame::Request(request)) = protocol::read(&body, false) else { return Err(broken()) };
@@ -72,7 +78,7 @@ async fn listen(server: &Arc<Server>, revision: Revision, body: Bytes, id: &str)
     });
     let open = open.await.unwrap_or_else(|_| Err(broken()));
     let stream = open.map_err(|failure| Refused::about_id(StatusCode::OK, failure, id))?;
-    Ok(events::answer(Telling::new(server, stream)))
+    Ok(events::answer(Telling::new(server, stream, socket)))
 }
 
 fn broken() -> Failure {
@@ -85,18 +91,21 @@ struct Telling {
     /// Not while it looks for changes.
     stream: Option<Stream>,
     stopping: watch::Receiver<bool>,
+    /// Where the client is seen to go.
+    socket: Socket,
     began: bool,
     ended: bool,
     beat_at: Instant,
 }
 
 impl Telling {
-    fn new(server: &Arc<Server>, stream: Stream) -> Self {
+    fn new(server: &Arc<Server>, stream: Stream, socket: Socket) -> Self {
         let stopping = server.stopping.subscribe();
         Self {
             server: server.clone(),
             stream: Some(stream),
             stopping,
+            socket,
             began: false,
             ended: false,
             beat_at: Instant::now(),
@@ -117,6 +126,7 @@ impl events::Source for Telling {
             let quiet = self.stream.as_ref().is_none_or(Stream::is_quiet);
             let pause = if quiet { beat.saturating_sub(self.beat_at.elapsed()) } else { LOOK };
             tokio::select! {
+                () = self.socket.hung_up() => return None,
                 _ = self.stopping.wait_for(|stop| *stop) => {
                     self.ended = true;
                     return self.stream.as_ref().map(|stream| events::message(&stream.end()));

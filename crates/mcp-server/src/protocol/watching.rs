@@ -4,6 +4,7 @@
 //! Nobody is told by whom something was changed, so a change made elsewhere, by a hook or another process, is seen too: marks
 //! are compared, at most once a second, and only while somebody wants to know.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,16 +33,30 @@ const SUBSCRIPTION_META: &str = "io.modelcontextprotocol/subscriptionId";
 #[derive(Debug, Default)]
 struct Marks(Vec<(Box<str>, u64)>);
 
+/// What was seen just now, by URI.
+type Seen = BTreeMap<Box<str>, u64>;
+
 impl Marks {
-    /// The URIs that have changed since.
-    fn changed(&mut self, mark: &dyn Fn(&str) -> Option<u64>) -> Vec<&str> {
-        let is_news = |(uri, seen): &mut (Box<str>, u64)| {
-            let now = mark(uri).unwrap_or_default();
-            std::mem::replace(seen, now) != now
-        };
+    /// The URIs that have changed since, of those that were looked at.
+    fn changed(&mut self, seen: &Seen) -> Vec<&str> {
+        let is_news =
+            |(uri, mark): &mut (Box<str>, u64)| seen.get(uri).is_some_and(|now| std::mem::replace(mark, *now) != *now);
         let news: Vec<bool> = self.0.iter_mut().map(is_news).collect();
         self.0.iter().zip(news).filter(|(_, news)| *news).map(|((uri, _), _)| &**uri).collect()
     }
+
+    fn uris(&self) -> impl Iterator<Item = Box<str>> {
+        self.0.iter().map(|(uri, _)| uri.clone())
+    }
+}
+
+/// Looks at URIs, each once.
+fn look(uris: BTreeSet<Box<str>>, mark: &dyn Fn(&str) -> Option<u64>) -> Seen {
+    let seen = |uri: Box<str>| {
+        let mark = mark(&uri).unwrap_or_default();
+        (uri, mark)
+    };
+    uris.into_iter().map(seen).collect()
 }
 
 /// One open stream.
@@ -103,7 +118,12 @@ impl Stream {
 
     /// What it is told of what has changed, a message each.
     pub(crate) fn news(&mut self, mark: &dyn Fn(&str) -> Option<u64>) -> Vec<String> {
-        self.marks.changed(mark).into_iter().map(|uri| updated(uri, Some(&self.id))).collect()
+        let seen = look(self.marks.uris().collect(), mark);
+        self.told(&seen)
+    }
+
+    fn told(&mut self, seen: &Seen) -> Vec<String> {
+        self.marks.changed(seen).into_iter().map(|uri| updated(uri, Some(&self.id))).collect()
     }
 
     /// The answer to the request, once nothing more will be told.
@@ -196,11 +216,16 @@ impl Watching {
         !inner.subscribed.0.is_empty() || inner.streams.iter().any(|stream| !stream.is_quiet())
     }
 
-    /// What the session is told of what has changed, a message each.
+    /// What the session is told of what has changed, a message each. Nobody waits while it looks.
     pub(crate) fn news(&self, mark: &dyn Fn(&str) -> Option<u64>) -> Vec<String> {
+        let uris = {
+            let inner = self.lock();
+            inner.subscribed.uris().chain(inner.streams.iter().flat_map(|stream| stream.marks.uris())).collect()
+        };
+        let seen = look(uris, mark);
         let inner = &mut *self.lock();
-        let mut told: Vec<String> = inner.subscribed.changed(mark).into_iter().map(|uri| updated(uri, None)).collect();
-        told.extend(inner.streams.iter_mut().flat_map(|stream| stream.news(mark)));
+        let mut told: Vec<String> = inner.subscribed.changed(&seen).into_iter().map(|uri| updated(uri, None)).collect();
+        told.extend(inner.streams.iter_mut().flat_map(|stream| stream.told(&seen)));
         told
     }
 

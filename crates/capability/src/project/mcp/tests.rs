@@ -1,6 +1,7 @@
 mod reading;
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use majordomus_episodes_core::board::EpisodeBoard;
@@ -30,6 +31,18 @@ impl Client {
     fn with(shared: Shared) -> Self {
         let (tools, peer) = (Tools::new(shared.registry.clone()), shared.peers.attach(Transport::Stdio));
         Self { tools: Arc::new(tools), context: Context::of_peer(Arc::new(shared), peer) }
+    }
+
+    /// One in a repository that is made there.
+    fn in_repository(folder: &Path) -> Self {
+        for part in ["objects", "refs/heads"] {
+            std::fs::create_dir_all(folder.join(".git").join(part)).unwrap();
+        }
+        std::fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let checkout = majordomus_records::Checkout::find(folder).unwrap();
+        let store = majordomus_records::Store::open(checkout, majordomus_records::Policy::default());
+        let shared = Shared::new(Arc::new(catalogue()), EpisodeBoard::new(), PeerBoard::new());
+        Self::with(shared.with_records(Some(store)))
     }
 
     fn call_in(&self, revision: Revision, name: &str, arguments: &Value, notice: Option<&str>) -> Value {
@@ -121,17 +134,10 @@ fn records_are_listed_in_pages_read_and_labelled_as_data() {
     let folder = tempfile::tempdir().unwrap();
     let month = folder.path().join(".ai/repo/sessions/2027/01");
     std::fs::create_dir_all(&month).unwrap();
-    for part in ["objects", "refs/heads"] {
-        std::fs::create_dir_all(folder.path().join(".git").join(part)).unwrap();
-    }
-    std::fs::write(folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     let client = Client::new();
     let empty = client.refused("majordomus_session_records", &json!({}));
     assert_eq!(empty.1, "not_found", "{empty:?}");
-    let checkout = majordomus_records::Checkout::find(folder.path()).unwrap();
-    let store = majordomus_records::Store::open(checkout, majordomus_records::Policy::default());
-    let shared = Shared::new(Arc::new(catalogue()), EpisodeBoard::new(), PeerBoard::new());
-    let client = Client::with(shared.with_records(Some(store)));
+    let client = Client::in_repository(folder.path());
     assert_eq!(client.call("majordomus_session_records", &json!({})), json!({"sessions": []}));
     for nr in 0..3 {
         let id = format!("s-2027010108000{nr}-0000000{nr}");

@@ -86,6 +86,26 @@ fn what_is_not_there_is_said_to_be_not_there() {
 }
 
 #[test]
+fn a_record_is_read_as_its_file_has_it_and_a_very_long_one_says_that_it_was_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let month = folder.path().join(".ai/repo/sessions/2027/01");
+    std::fs::create_dir_all(&month).unwrap();
+    let client = Client::in_repository(folder.path());
+    for (id, size) in [("s-20270102030405-0000000a", 100), ("s-20270102030405-0000000b", 300 * 1024)] {
+        let text = format!("---\nsession_id: \"{id}\"\n---\n{}", "\u{fc}".repeat(size / 2));
+        std::fs::write(month.join(format!("{id}--main.md")), &text).unwrap();
+        let result = client.read(&format!("majordomus://sessions/{id}")).unwrap();
+        let read = result["contents"][0]["text"].as_str().unwrap();
+        assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(86_400_000), &json!("private")));
+        if size == 100 {
+            assert_eq!(read, text);
+        } else {
+            assert!(read.len() < 257 * 1024 && read.ends_with("(cut here: the file has more than 262144 bytes)\n"));
+        }
+    }
+}
+
+#[test]
 fn a_prompt_quotes_what_it_was_given_and_takes_nothing_else() {
     let client = Client::new();
     let get = |name: &str, arguments: &[(&str, &str)]| {
@@ -102,7 +122,7 @@ fn a_prompt_quotes_what_it_was_given_and_takes_nothing_else() {
     assert_eq!(get("resume", &[]), Err(PromptError::Missing("external_id")));
     assert_eq!(get("detach", &[("external_id", "a")]), Err(PromptError::Excess("external_id".into())));
     let long = "x".repeat(257);
-    for id in ["", "two\nlines", &long] {
+    for id in ["", "two\nlines", "two\u{2028}lines", &long] {
         assert!(matches!(get("resume", &[("external_id", id)]), Err(PromptError::Refused(_))), "{id}");
     }
 }
