@@ -194,8 +194,8 @@ impl Context {
         let Shared { handles, board, peers, .. } = &*self.shared;
         let token = argument.or(self.handle.as_deref());
         let known = token.map(|token| {
-            if !handles.is_known(token) {
-                // It may be an earlier server's.
+            if !handles.is_seen(token) {
+                // It may be an earlier server's, whose episodes are all here after that.
                 self.shared.inherit();
             }
             handles.show(token, board, peers)

@@ -273,12 +273,6 @@ impl Handles {
         self.lock().seats.contains(&hash(token))
     }
 
-    /// Whether this handle was minted here, or is one of an earlier server's that was taken over.
-    pub(crate) fn is_known(&self, token: &str) -> bool {
-        let (hash, inner) = (hash(token), self.lock());
-        inner.seats.contains(&hash) || inner.restored.contains_key(&hash)
-    }
-
     /// Mints a handle that nobody knows yet.
     pub(crate) fn mint() -> Result<Minted, Refusal> {
         let mut bits = [0; 16];
@@ -404,11 +398,8 @@ impl Handles {
                     // As on the server that had minted it: somebody has attached since.
                     return Err(gone(Some(peer)));
                 }
-                if !matches!(error, BoardError::NotFound { .. }) {
-                    return Err(error.into());
-                }
-                self.lock().restored.remove(&hash);
-                return Err(ended());
+                // Its hash is kept: who takes the episode over may be about to put it on the board.
+                return Err(if matches!(error, BoardError::NotFound { .. }) { ended() } else { error.into() });
             }
             self.bind(hash, &seat);
         }

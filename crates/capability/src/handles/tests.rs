@@ -30,16 +30,21 @@ fn tidy(world: &World) {
     world.shared.handles.tidy(&world.shared.board, &world.shared.peers);
 }
 
-/// Puts an episode on the board that an earlier server opened, with a good handle, and gives that.
-fn restored(world: &World, external_id: &str) -> String {
-    world.shared.board.adopt(Adopted {
+/// An episode that an earlier server opened.
+fn adopted(external_id: &str) -> Adopted {
+    Adopted {
         key: key(external_id),
         opened_at: "2026-01-01T00:00:00.000Z".into(),
         attachments: 3,
         silent_for: Duration::ZERO,
         waiting_for: Duration::ZERO,
         line: String::new(),
-    });
+    }
+}
+
+/// Puts an episode on the board that an earlier server opened, with a good handle, and gives that.
+fn restored(world: &World, external_id: &str) -> String {
+    world.shared.board.adopt(adopted(external_id));
     let minted = Handles::mint().unwrap();
     world.shared.handles.restore(&key(external_id), &[minted.hash]);
     minted.token
