@@ -460,7 +460,7 @@ fn bad_params() -> Failure {
 }
 
 fn is_listen(request: &Request<'_>) -> bool {
-    request.era() == Era::Modern && request.method == "subscriptions/listen"
+    request.era() == Era::Modern && Method::named(Era::Modern, &request.method) == Some(Method::Listen)
 }
 
 fn no_uri(request: &Request<'_>) -> Failure {

@@ -126,31 +126,34 @@ fn prompt(tools: &Tools, revision: Revision, request: &Request<'_>) -> Result<St
 }
 
 fn complete(tools: &Tools, context: &Context, revision: Revision, request: &Request<'_>) -> Result<String, Failure> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "ref")]
-        reference: Ref,
-        argument: Argument,
+    #[derive(Default, Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "ref")]
+        reference: Option<&'a RawValue>,
+        #[serde(borrow)]
+        argument: Option<&'a RawValue>,
     }
-    #[derive(Deserialize)]
-    #[serde(tag = "type")]
-    enum Ref {
-        #[serde(rename = "ref/prompt")]
-        Prompt { name: String },
-        #[serde(rename = "ref/resource")]
-        Resource { uri: String },
+    #[derive(Default, Deserialize)]
+    struct Ref {
+        #[serde(rename = "type")]
+        kind: String,
+        name: Option<String>,
+        uri: Option<String>,
     }
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     struct Argument {
         name: String,
         value: String,
     }
-    let params: Option<Params> = super::frame::params::<Option<Params>>(request.params).flatten();
     let form = "completion/complete needs ref (of the type ref/prompt or ref/resource) and argument (name and value)";
-    let Params { reference, argument } = params.ok_or_else(|| wrong(form))?;
-    let reference = match &reference {
-        Ref::Prompt { name } => Reference::Prompt(name),
-        Ref::Resource { uri } => Reference::Resource(uri),
+    let params: Params<'_> = super::frame::params(request.params).ok_or_else(|| wrong(form))?;
+    let reference: Option<Ref> = params.reference.and_then(|given| super::frame::params(Some(given)));
+    let argument: Option<Argument> = params.argument.and_then(|given| super::frame::params(Some(given)));
+    let (Some(Ref { kind, name, uri }), Some(argument)) = (reference, argument) else { return Err(wrong(form)) };
+    let reference = match (&*kind, &name, &uri) {
+        ("ref/prompt", Some(name), _) => Reference::Prompt(name),
+        ("ref/resource", _, Some(uri)) => Reference::Resource(uri),
+        _ => return Err(wrong(form)),
     };
     match tools.complete(context, revision, reference, (&argument.name, &argument.value)) {
         Completed::Result(result) => Ok(result),
@@ -161,13 +164,24 @@ fn complete(tools: &Tools, context: &Context, revision: Revision, request: &Requ
 
 /// Whether answering may take a disk, so that it must not be done where others would wait for it.
 pub(crate) fn may_wait(tools: &Tools, request: &Request<'_>) -> bool {
-    match &*request.method {
-        "tools/call" => request.called().is_some_and(|called| {
+    match Method::named(request.era(), &request.method) {
+        Some(Method::CallTool) => request.called().is_some_and(|called| {
             let arguments = called.arguments.map_or("", RawValue::get);
             called.name.as_ref().is_some_and(|name| tools.may_wait(name, arguments))
         }),
-        "resources/read" => uri_of(request).is_some_and(|uri| tools.read_may_wait(&uri)),
-        "completion/complete" | "resources/subscribe" | "subscriptions/listen" => true,
-        _ => false,
+        Some(Method::ReadResource) => uri_of(request).is_some_and(|uri| tools.read_may_wait(&uri)),
+        Some(Method::Complete | Method::Subscribe | Method::Listen) => true,
+        Some(
+            Method::Initialize
+            | Method::Ping
+            | Method::Discover
+            | Method::ListTools
+            | Method::ListResources
+            | Method::ListTemplates
+            | Method::ListPrompts
+            | Method::GetPrompt
+            | Method::Unsubscribe,
+        )
+        | None => false,
     }
 }

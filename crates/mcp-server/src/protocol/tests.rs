@@ -188,6 +188,14 @@ fn what_is_not_there_to_be_read_has_a_code_of_its_own_in_a_session() {
         ("completion/complete", json!({})),
         ("completion/complete", json!({"ref": {"type": "ref/tool"}, "argument": {"name": "a", "value": ""}})),
         ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "resume"}})),
+        (
+            "completion/complete",
+            json!({"ref": ["ref/prompt", "resume"], "argument": {"name": "external_id", "value": ""}}),
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "resume"}, "argument": ["external_id", ""]}),
+        ),
         ("resources/list", json!({"cursor": "x"})),
     ] {
         let answer = client.ask(&ask(method, params.clone()).to_string());
