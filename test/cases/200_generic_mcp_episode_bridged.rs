@@ -53,7 +53,7 @@ fn another_bridge_resumes(lose: impl Fn(Client)) {
         let listed = holder.done("majordomus_episodes", &json!({}));
         (state_of(&listed, "my-thread") == "detached").then_some(())
     });
-    assert_eq!(state_of(&world.episodes(), "my-thread"), "detached");
+    world.until_detached("my-thread");
     assert!(world.records().is_empty(), "a lost connection detaches, never closes");
 
     let mut second = world.bridge();
@@ -138,6 +138,6 @@ fn what_a_bridge_was_asked_before_its_input_ended_is_answered_and_then_it_detach
     let answers = client.answers(&ids, Instant::now() + Duration::from_secs(5));
     assert!(answers.values().all(|answer| answer["result"]["tools"].is_array()));
     assert_eq!(client.wait().code, Some(0));
-    assert_eq!(state_of(&world.episodes(), "my-thread"), "detached");
+    world.until_detached("my-thread");
     assert_eq!(holder.lose().code, Some(0));
 }

@@ -53,7 +53,7 @@ fn however_its_process_goes_the_episode_waits_and_its_handle_works_from_another(
         let (opened, handle) = first.modern_attach("my-thread");
         assert_eq!(state_of(&world.episodes(), "my-thread"), "open", "{how}");
         go(first);
-        until("its going is seen", || (state_of(&world.episodes(), "my-thread") == "detached").then_some(()));
+        world.until_detached("my-thread");
         assert!(world.records().is_empty(), "{how}: a loss closes nothing");
         let mut second = silent(&world);
         let mine = second.modern_done("majordomus_episodes", &json!({ "episode_handle": handle }));

@@ -1,6 +1,6 @@
 //! Requests that are complete in themselves, over a bridge to another process's server.
 
-use majordomus_e2e::{Client, World, session_id, state_of, until};
+use majordomus_e2e::{Client, World, session_id, state_of};
 use serde_json::json;
 
 /// Starts a client of no session whose server is another process.
@@ -20,7 +20,7 @@ fn a_sitting_over_a_bridge_is_lost_with_it_and_found_again_by_its_handle() {
     let (opened, handle) = first.modern_attach("my-thread");
     assert_eq!(state_of(&world.episodes(), "my-thread"), "open");
     first.kill9();
-    until("its going is seen", || (state_of(&world.episodes(), "my-thread") == "detached").then_some(()));
+    world.until_detached("my-thread");
     let mut second = bridge(&world);
     second.show(&handle);
     assert_eq!(state_of(&world.episodes(), "my-thread"), "open");

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Client, Record, Running, Said, Server, majordomus, root, until};
+use crate::{Client, Record, Running, Said, Server, majordomus, root, state_of, until};
 
 /// Where records lie in a worktree.
 const RECORDS: &str = ".ai/repo/sessions";
@@ -213,6 +213,12 @@ impl World {
     #[must_use]
     pub fn episodes(&self) -> Value {
         self.run(&["episodes", "--json"]).json()
+    }
+
+    /// Waits until what is open says that an episode waits for its client: where its server lives on, that is told a moment after
+    /// the server has seen it.
+    pub fn until_detached(&self, external_id: &str) {
+        until("its going is told", || (state_of(&self.episodes(), external_id) == "detached").then_some(()));
     }
 
     /// Finishes what waits, as any command does, and reads all records, the oldest first.

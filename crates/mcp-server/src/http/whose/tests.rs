@@ -96,12 +96,25 @@ fn a_client_that_has_closed_is_not_taken_for_root() {
     }
 }
 
+/// Connects from a port that nobody is given who asks for any, so that it is free again afterwards.
+fn connect_from_below(to: &SocketAddr) -> TcpStream {
+    for port in (20_000..30_000).step_by(7) {
+        let socket =
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+        if rustix::net::bind(&socket, &SocketAddr::new(V4, port)).is_ok() {
+            rustix::net::connect(&socket, to).unwrap();
+            return socket.into();
+        }
+    }
+    panic!("no port is free");
+}
+
 #[test]
 fn a_client_that_has_reset_its_connection_is_refused_whoever_has_its_address_by_then() {
     let Some(mut teller) = teller(V4) else { return };
     let listener = TcpListener::bind((V4, 0)).unwrap();
     let to = listener.local_addr().unwrap();
-    let client = connect(to);
+    let client = connect_from_below(&to);
     let address = client.local_addr().unwrap();
     let (server, _) = listener.accept().unwrap();
     rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
